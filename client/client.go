@@ -7,7 +7,6 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
-	"net/url"
 	"sync/atomic"
 	"time"
 
@@ -28,7 +27,7 @@ const (
 // Client sends requests to one server. Make it with New. All methods may be called
 // from any goroutine.
 type Client struct {
-	base   *url.URL
+	nodes  *nodes
 	token  string
 	tenant string
 	dial   func(ctx context.Context, network, address string) (net.Conn, error)
@@ -75,16 +74,18 @@ func WithNotices(notice func(sentence string)) Option {
 }
 
 // New makes a client for the server at an address: "127.0.0.1:8080",
-// "http://host:port" or "https://host/path". It dials nothing; the error is about the
+// "http://host:port" or "https://host/path". The nodes of a cluster are given with commas
+// between: the client asks the one that leads, as soon as an answer has named it, and any
+// other one if that is not there. It dials nothing; the error is about the
 // address or the token. The client ignores proxies named in the environment, because
 // sessions cannot use them.
 func New(address string, options ...Option) (*Client, error) {
-	base, err := parseBase(address)
+	all, err := parseNodes(address)
 	if err != nil {
 		return nil, err
 	}
 	c := &Client{
-		base:   base,
+		nodes:  all,
 		dial:   (&net.Dialer{Timeout: dialTimeout}).DialContext,
 		tls:    &tls.Config{},
 		notice: func(sentence string) { slog.Info(sentence, "client", "codeq") },
@@ -101,7 +102,7 @@ func New(address string, options ...Option) (*Client, error) {
 	}
 	c.http = &http.Transport{
 		DialContext: func(ctx context.Context, network, address string) (net.Conn, error) {
-			conn, err := c.dial(ctx, network, address)
+			conn, err := c.reach(ctx, network, address)
 			if err != nil {
 				return nil, err
 			}
@@ -117,8 +118,8 @@ func New(address string, options ...Option) (*Client, error) {
 	return c, nil
 }
 
-// URL is the server's address as New has read it.
-func (c *Client) URL() string { return c.base.String() }
+// URL is the server's address as New has read it; of several, the one that is asked now.
+func (c *Client) URL() string { return c.nodes.current().String() }
 
 // Close closes idle HTTP connections. It does not end sessions and workers.
 func (c *Client) Close() { c.http.CloseIdleConnections() }

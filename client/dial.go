@@ -20,10 +20,35 @@ import (
 
 // connect makes one link: dial, upgrade, hello, welcome. The end of ctx ends it. The error
 // is an *UnreachableError, a *wire.Error, or a sentence.
-func (c *Client) connect(ctx context.Context, d *dialect, hello *wire.Hello) (*link, error) {
+func (c *Client) connect(ctx context.Context, d *dialect, hello *wire.Hello) (l *link, err error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, dialTimeout+helloTimeout, errMute)
 	defer cancel()
-	at, err := url.Parse(c.URL() + d.path)
+	err = c.nodes.each(ctx, func(base *url.URL) (err error) {
+		for moves := 0; ; moves++ {
+			l, err = c.linkTo(ctx, d, base)
+			if err == nil && moves < maxHops && c.nodes.leads(base, l.leader) {
+				l.close()
+				base = c.nodes.current()
+				continue
+			}
+			if err == nil {
+				err = l.greet(ctx, hello)
+			}
+			break
+		}
+		c.nodes.lost(base, err)
+		if err != nil && l != nil {
+			l.close()
+			l = nil
+		}
+		return err
+	})
+	return l, err
+}
+
+// linkTo opens a socket at one of the addresses, which has said nothing yet.
+func (c *Client) linkTo(ctx context.Context, d *dialect, base *url.URL) (*link, error) {
+	at, err := url.Parse(base.String() + d.path)
 	if err != nil {
 		return nil, fmt.Errorf("make request: %w", err)
 	}
@@ -37,10 +62,6 @@ func (c *Client) connect(ctx context.Context, d *dialect, hello *wire.Hello) (*l
 			l.start(socket)
 		}
 		at = next
-	}
-	if err := l.greet(ctx, hello); err != nil {
-		l.close()
-		return nil, err
 	}
 	return l, nil
 }
@@ -83,7 +104,7 @@ func (l *line) Write(p []byte) (int, error) { return l.pace.Write(p) }
 
 // dialSocket makes the connection below l, and TLS over it for https.
 func (c *Client) dialSocket(ctx context.Context, at *url.URL, l *line) (net.Conn, error) {
-	raw, err := c.dial(ctx, "tcp", hostPort(at))
+	raw, err := c.reach(ctx, "tcp", hostPort(at))
 	if err != nil {
 		return nil, err
 	}
@@ -172,6 +193,7 @@ func (c *Client) upgrade(ctx context.Context, at *url.URL, hops int, l *link) (*
 	held.free.Store(true)
 	if err == nil {
 		below.open.Store(true)
+		l.leader = response.Header.Get(leaderHeader)
 		return socket, nil, nil
 	}
 	defer func() {

@@ -121,13 +121,25 @@ func decoded[A any](body []byte) (*A, error) {
 
 // open sends one request, follows redirects, and returns the answer if it is a 2xx. The
 // caller must read and close its body.
-func (c *Client) open(ctx context.Context, in call) (*http.Response, error) {
-	at, err := url.Parse(c.URL() + in.path)
+func (c *Client) open(ctx context.Context, in call) (response *http.Response, err error) {
+	err = c.nodes.each(ctx, func(base *url.URL) (err error) {
+		response, err = c.openAt(ctx, in, base)
+		c.nodes.lost(base, err)
+		return err
+	})
+	return response, err
+}
+
+func (c *Client) openAt(ctx context.Context, in call, base *url.URL) (*http.Response, error) {
+	at, err := url.Parse(base.String() + in.path)
 	if err != nil {
 		return nil, fmt.Errorf("make request: %w", err)
 	}
 	for hops := 0; ; hops++ {
 		response, err := c.send(ctx, in, at)
+		if err == nil {
+			c.nodes.leads(base, response.Header.Get(leaderHeader))
+		}
 		if err != nil || response.StatusCode >= 200 && response.StatusCode <= 299 {
 			return response, err
 		}

@@ -65,6 +65,7 @@ type link struct {
 	closing  chan struct{} // closed by the owner, in close
 	gone     chan struct{} // closed by the reader, after it set err
 	wrote    chan struct{} // closed when the writer has ended
+	leader   string        // the address of the leader of a cluster in the answer; empty for none
 
 	// owned by the reader
 	idleFor time.Duration // longest silence of the server

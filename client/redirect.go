@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 )
 
@@ -58,9 +59,9 @@ func plainScheme(scheme string) string {
 func baseOf(at *url.URL, path string) string { return strings.TrimSuffix(at.String(), path) }
 
 // mayKnowToken reports whether the token may be sent to an address: it has the
-// host and the port of the server's.
+// host and the port of the server's, or of one of its nodes.
 func (c *Client) mayKnowToken(at *url.URL) bool {
-	return strings.EqualFold(hostPort(c.base), hostPort(at))
+	return slices.ContainsFunc(c.nodes.all, func(one *url.URL) bool { return strings.EqualFold(hostPort(one), hostPort(at)) })
 }
 
 // authorize adds the token and the tenant to a request, if there are any and they may go there.

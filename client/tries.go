@@ -17,11 +17,11 @@ const (
 	// late: the server waited for the time of the request, and there is nothing yet.
 	late fate = 1 << iota
 	// putOff: refused for now and certainly not done. The codes overloaded,
-	// not_leader, rate_limited and storage_full, and any 429.
+	// rate_limited and storage_full, and any 429.
 	putOff
 	// away: the same with the code draining, of a server that starts or stops.
 	away
-	// internal: refused with the code internal, which leaves open what was done.
+	// internal: refused with the code internal or not_leader, which leave open what was done.
 	internal
 	// refused: any other code.
 	refused
@@ -165,9 +165,9 @@ func fateOf(err error) fate {
 		return late
 	case wire.CodeDraining:
 		return away
-	case wire.CodeOverloaded, wire.CodeNotLeader, wire.CodeRateLimited, wire.CodeStorageFull, wire.CodeAuthUnavailable:
+	case wire.CodeOverloaded, wire.CodeRateLimited, wire.CodeStorageFull, wire.CodeAuthUnavailable:
 		return putOff
-	case wire.CodeInternal:
+	case wire.CodeInternal, wire.CodeNotLeader:
 		return internal
 	}
 	return refused

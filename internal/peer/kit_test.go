@@ -22,7 +22,7 @@ const wait = 10 * time.Second
 type log struct {
 	mu      sync.Mutex
 	members []Member
-	applied uint64
+	lastLog uint64
 	leader  Member
 	changes []chan struct{}
 }
@@ -47,18 +47,18 @@ func (l *log) Members() []Member {
 	return slices.Clone(l.members)
 }
 
-func (l *log) Applied() uint64 {
+func (l *log) LastLog() uint64 {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.applied++
-	return l.applied
+	l.lastLog++
+	return l.lastLog
 }
 
-// Add makes a voter of what has applied 2.
-func (l *log) Add(_ context.Context, m Member, applied uint64) error {
+// Add makes a voter of what has two entries.
+func (l *log) Add(_ context.Context, m Member, lastLog uint64) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if m.Voter = applied > 1; !m.Voter {
+	if m.Voter = lastLog > 1; !m.Voter {
 		return errors.New("it is behind")
 	}
 	l.members = append(l.members, m)

@@ -48,11 +48,11 @@ type Node interface {
 	Changes() (changes <-chan struct{}, stop func())
 	// Members are those of the newest configuration that this node knows.
 	Members() []Member
-	// Applied is how far this node has come in the log.
-	Applied() uint64
-	// Add makes a node a member, and a voter if it has come far enough; else the error says that
+	// LastLog is how far this node has the log.
+	LastLog() uint64
+	// Add makes a node a member, and a voter if it has enough of the log; else the error says that
 	// it has not. Only the leader can.
-	Add(ctx context.Context, m Member, applied uint64) error
+	Add(ctx context.Context, m Member, lastLog uint64) error
 }
 
 // Peers is the port of a node for the other nodes, and its certificate. Its methods may be

@@ -127,7 +127,7 @@ func answerJSON(w http.ResponseWriter, status int, body []byte) {
 // member is the request of a node to be one.
 type member struct {
 	Address string `json:"address"`
-	Applied uint64 `json:"applied"`
+	LastLog uint64 `json:"lastLog"`
 }
 
 // addMember makes the node that asks a member, if this one leads.
@@ -152,7 +152,7 @@ func (p *Peers) addMember(ctx context.Context, node string, body []byte) (any, e
 	}
 	ctx, cancel := context.WithTimeout(ctx, addFor)
 	defer cancel()
-	if err := p.node.Add(ctx, Member{Node: node, Address: asked.Address}, asked.Applied); err != nil {
+	if err := p.node.Add(ctx, Member{Node: node, Address: asked.Address}, asked.LastLog); err != nil {
 		return nil, err
 	}
 	return struct{}{}, nil
@@ -165,7 +165,7 @@ func (p *Peers) askToBeMember(ctx context.Context, node Node) {
 	said := ""
 	for i := 0; len(p.directory.others) > 0 && !p.votes(self.Node); i++ {
 		at := p.directory.others[i%len(p.directory.others)]
-		asks := member{self.Address, node.Applied()}
+		asks := member{self.Address, node.LastLog()}
 		err := post(ctx, client, at+"/members", asks, &struct{}{})
 		var full *refusedError
 		if errors.As(err, &full) && full.Leader != "" {

@@ -6,11 +6,15 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
 	"github.com/rs/zerolog"
 
+	"codeq/client"
 	"codeq/internal/httpapi"
 	"codeq/internal/peer"
 	"codeq/wire"
@@ -22,7 +26,7 @@ type cohort []peer.Member
 func (m cohort) Leader() (node, address string)                 { return m[0].Node, m[0].Address }
 func (m cohort) Changes() (<-chan struct{}, func())             { return nil, func() {} }
 func (m cohort) Members() []peer.Member                         { return m }
-func (m cohort) Applied() uint64                                { return 1 }
+func (m cohort) LastLog() uint64                                { return 1 }
 func (m cohort) Add(context.Context, peer.Member, uint64) error { return nil }
 
 // openPeers opens the port of a node, whose directory make makes.
@@ -101,9 +105,9 @@ func behind(t *testing.T, x *site) *site {
 }
 
 // openLeader opens a server that tells where it is.
-func openLeader(t *testing.T) *site {
+func openLeader(t *testing.T, listen, url string) *site {
 	t.Helper()
-	s, err := Open(Options{DataDir: t.TempDir(), Listen: "127.0.0.1:0", Log: zerolog.Nop(), Version: "test", Names: Names{NodeURL: "http://leader.example:8080"}})
+	s, err := Open(Options{DataDir: t.TempDir(), Listen: listen, Log: zerolog.Nop(), Version: "test", Names: Names{NodeURL: url}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -112,7 +116,7 @@ func openLeader(t *testing.T) *site {
 
 // A node that follows takes every request, and its clients see what they would see at the leader.
 func TestANodeThatFollowsTakesEveryRequest(t *testing.T) {
-	x := openLeader(t)
+	x := openLeader(t, "127.0.0.1:0", "http://leader.example:8080")
 	y := behind(t, x)
 	made := y.post(okTask)
 	if got := x.read(made.ID); string(got.Payload) != string(made.Payload) {
@@ -151,7 +155,7 @@ func TestANodeThatFollowsTakesEveryRequest(t *testing.T) {
 }
 
 func TestANodeThatFollowsAnswersForItself(t *testing.T) {
-	y := behind(t, openLeader(t))
+	y := behind(t, openLeader(t, "127.0.0.1:0", "http://leader.example:8080"))
 	if a := y.ask("GET", "/readyz?leader", ""); a.status != http.StatusServiceUnavailable || a.code() != wire.CodeNotLeader || a.header.Get("Retry-After") != "1" {
 		t.Errorf("?leader: %v", a)
 	}
@@ -181,7 +185,7 @@ func TestANodeThatFollowsAnswersForItself(t *testing.T) {
 }
 
 func TestSessionsOverANodeThatFollows(t *testing.T) {
-	x := openLeader(t)
+	x := openLeader(t, "127.0.0.1:0", "http://leader.example:8080")
 	y := behind(t, x)
 	k := y.say(`{"type":"hello"}`)
 	if welcome := hear[*wire.Welcome](k); welcome.Leader != "http://leader.example:8080" {
@@ -197,5 +201,52 @@ func TestSessionsOverANodeThatFollows(t *testing.T) {
 	x.kill()
 	if code := k.closeCode(); code != 1012 {
 		t.Errorf("closed with %d", code)
+	}
+}
+
+func TestTheClientGoesToTheLeaderAndStaysWhereItGetsThrough(t *testing.T) {
+	free, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	leads := free.Addr().String()
+	if err := free.Close(); err != nil {
+		t.Fatal(err)
+	}
+	y := behind(t, openLeader(t, leads, "http://"+leads))
+	for name, open := range map[string]bool{"the leader": true, "the other node": false} {
+		t.Run(name, func(t *testing.T) {
+			var dialled sync.Map
+			c, err := client.New(y.via+","+leads, client.WithNotices(func(string) {}), client.WithDial(func(ctx context.Context, network, address string) (net.Conn, error) {
+				if n, _ := dialled.LoadOrStore(address, new(atomic.Int64)); n.(*atomic.Int64).Add(1) > 0 && !open && address == leads {
+					return nil, syscall.ECONNREFUSED
+				}
+				return (&net.Dialer{}).DialContext(ctx, network, address)
+			}))
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer c.Close()
+			s, err := c.Dial(t.Context(), client.SessionOptions{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer s.Close()
+			for range 3 {
+				if _, err := s.Enqueue(t.Context(), "c", 1); err != nil {
+					t.Fatal(err)
+				}
+				if _, err := c.Enqueue(t.Context(), "c", 1); err != nil {
+					t.Fatal(err)
+				}
+			}
+			want := map[bool]string{true: leads, false: y.via}[open]
+			if c.URL() != "http://"+want {
+				t.Errorf("it asks %s, want %s", c.URL(), want)
+			}
+			if n, _ := dialled.Load(leads); !open && n.(*atomic.Int64).Load() > 1 {
+				t.Errorf("the leader that does not answer was dialled %d times", n.(*atomic.Int64).Load())
+			}
+		})
 	}
 }
