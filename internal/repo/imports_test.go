@@ -67,6 +67,7 @@ var importTable = map[string]string{
 	"test/webhooks":  "| test/blackbox",
 	"test/scale":     "| client loadtest test/blackbox wire",
 	"docs/codeqtest": "| client client/codeqtest",
+	"test/websocket": "",
 	"docs/workers":   "client | internal/server",
 }
 

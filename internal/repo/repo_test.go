@@ -70,7 +70,7 @@ func (r rule) apply(t *tree) []finding {
 }
 
 // untracked are the directories that .gitignore names, and git's own.
-var untracked = []string{".git", "bin", "codeq-data", "coverage", "node_modules"}
+var untracked = []string{".git", "bin", "codeq-data", "coverage", "node_modules", "__pycache__"}
 
 // tree is the repository as the rules see it: every file that can be tracked.
 type tree struct {

@@ -1,0 +1,134 @@
+"""The client for programs without an event loop: the same calls, for any thread."""
+
+from __future__ import annotations
+
+import asyncio
+import concurrent.futures
+import os
+import ssl
+import threading
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from typing import Any, TypeVar
+
+from . import client
+from .client import NewTask, Task, takes
+from .errors import Error
+from .watch import News
+
+R = TypeVar("R")
+
+
+class Client:
+    """The calls of :class:`codeq.Client`, which say more, for any thread. One thread in the background has the
+    connections; it begins with the first call, and anew in a process that was forked. Close the client, or use it as
+    a context manager."""
+
+    def __init__(
+        self, url: str = "http://127.0.0.1:8080", *, token: str = "", tenant: str = "",
+        tls: ssl.SSLContext | None = None, timeout: float = 30.0,
+    ) -> None:
+        def make() -> client.Client:
+            return client.Client(url, token=token, tenant=tenant, tls=tls, timeout=timeout)
+
+        self._make = make
+        self._inner = self._make()
+        self._lock = threading.Lock()
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._thread: threading.Thread | None = None
+        self._pid = 0
+
+    def __enter__(self) -> Client:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _running(self) -> asyncio.AbstractEventLoop:
+        if self._pid != os.getpid():  # threads and the meaning of open connections do not survive a fork
+            self._lock, self._loop, self._inner, self._pid = threading.Lock(), None, self._make(), os.getpid()
+        with self._lock:
+            if self._loop is None:
+                self._loop = asyncio.new_event_loop()
+                self._thread = threading.Thread(target=self._loop.run_forever, daemon=True, name="codeq-client")
+                self._thread.start()
+            return self._loop
+
+    def _call(self, call: Callable[[client.Client], Awaitable[R]]) -> R:
+        loop = self._running()
+        future: concurrent.futures.Future[R] = asyncio.run_coroutine_threadsafe(_awaited(call(self._inner)), loop)
+        try:
+            return future.result()
+        except BaseException:
+            future.cancel()
+            raise
+
+    def close(self) -> None:
+        """Close the connections and end the thread. A later call begins anew."""
+        if self._loop is None or self._pid != os.getpid():
+            return
+        self._call(lambda c: c.close())
+        with self._lock:
+            loop, self._loop = self._loop, None
+        loop.call_soon_threadsafe(loop.stop)
+        if self._thread is not None:
+            self._thread.join()
+        loop.close()
+
+    @takes(NewTask)
+    def enqueue(self, *args: Any, **members: Any) -> Task:
+        """See :meth:`codeq.Client.enqueue`."""
+        return self._call(lambda c: c.enqueue(*args, **members))
+
+    def enqueue_many(self, tasks: Sequence[NewTask]) -> list[Task | Error]:
+        """See :meth:`codeq.Client.enqueue_many`."""
+        return self._call(lambda c: c.enqueue_many(tasks))
+
+    def task(self, task: Task | str) -> Task:
+        """See :meth:`codeq.Client.task`."""
+        return self._call(lambda c: c.task(task))
+
+    def result(self, task: Task | str, timeout: float | None = None) -> dict[str, Any]:
+        """See :meth:`codeq.Client.result`."""
+        return self._call(lambda c: c.result(task, timeout))
+
+    def record(self, task: Task | str, timeout: float | None = None) -> dict[str, Any]:
+        """See :meth:`codeq.Client.record`."""
+        return self._call(lambda c: c.record(task, timeout))
+
+    def cancel(self, task: Task | str) -> Task:
+        """See :meth:`codeq.Client.cancel`."""
+        return self._call(lambda c: c.cancel(task))
+
+    def list(self, command: str, state: str, **members: Any) -> Iterator[Task]:
+        """See :meth:`codeq.Client.list`."""
+        return self._all(lambda c: c.list(command, state, **members))
+
+    def find(self, **members: Any) -> Iterator[Task]:
+        """See :meth:`codeq.Client.find`."""
+        return self._all(lambda c: c.find(**members))
+
+    def _all(self, query: Callable[[client.Client], client.Query]) -> Iterator[Task]:
+        cursor, more = "", True
+        while more:
+            tasks, cursor = self._call(lambda c: query(c).page(cursor))
+            yield from tasks
+            more = bool(cursor)
+
+    def queues(self) -> Sequence[dict[str, Any]]:
+        """See :meth:`codeq.Client.queues`."""
+        return self._call(lambda c: c.queues())
+
+    def watch(self, kind: str, **filter: Any) -> Iterator[News]:
+        """See :meth:`codeq.Client.watch`. Close the iterator, or let it go, to end the watch."""
+        self._running()
+        watch = self._inner.watch(kind, **filter)
+        told = watch.__aiter__()
+        try:
+            while True:
+                yield self._call(lambda c: told.__anext__())
+        finally:
+            self._call(lambda c: watch.__aexit__())
+
+
+async def _awaited(what: Awaitable[R]) -> R:
+    return await what
