@@ -70,7 +70,7 @@ def _add(worker: Worker, target: str) -> None:
     function: Any = module
     for part in name.split("."):
         if not hasattr(function, part):
-            known = ", ".join(n for n, f in vars(module).items() if callable(f) and not n.startswith("_")) or "none"
+            known = ", ".join(sorted(n for n, f in vars(module).items() if callable(f) and not n.startswith("_"))) or "none"
             raise _Wrong(f"{module_name} has no function {name}; it has: {known}")
         function = getattr(function, part)
     if not callable(function):

@@ -165,6 +165,7 @@ class Engine:
             writer = asyncio.create_task(self._write(link))
             try:
                 self._connected(link)
+                self._step()
                 while True:
                     self._receive_all(await link.frames())
                     self._step()

@@ -254,8 +254,7 @@ class Transport:
             content, keep = await _read_body(reader, method, status, answered, patience)
             return Answer(status, answered, content)
         except (OSError, EOFError, asyncio.LimitOverrunError) as problem:
-            said = "no answer came in time" if patience.over else str(problem) or type(problem).__name__
-            raise no_answer(to, how, said) from problem
+            raise no_answer(to, how, "no answer came in time" if patience.over else _words(problem)) from problem
         except ValueError as problem:
             raise Error(f"{to} did not answer in HTTP ({problem}): is it a codeq server?", code="not_codeq", fate=errors.CUT_SHORT) from problem
         finally:
@@ -314,7 +313,7 @@ class Transport:
             opened = True
             return WebSocket(reader, writer, MAX_MESSAGE), Answer(status, answered, b"")
         except (OSError, EOFError, asyncio.LimitOverrunError) as problem:
-            raise no_answer(to, errors.BROKEN, str(problem) or type(problem).__name__) from problem
+            raise no_answer(to, errors.BROKEN, _words(problem)) from problem
         except ValueError as problem:
             raise Error(f"{to} did not answer in HTTP ({problem}): is it a codeq server?", code="not_codeq", fate=errors.BROKEN) from problem
         finally:
@@ -408,6 +407,10 @@ async def _read_body(
         while chunk := await more(1 << 18):
             body.extend(chunk)
     return bytes(body), keep
+
+
+def _words(problem: Exception) -> str:
+    return "the connection ended" if isinstance(problem, EOFError) else str(problem) or type(problem).__name__
 
 
 def unreachable(message: str, fate: int = errors.UNREACHED) -> Error:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
+import os
 import threading
 import traceback
 from collections.abc import Callable
 from contextvars import ContextVar
 from dataclasses import dataclass
+from types import TracebackType
 from typing import Any
 
 from .client import dumps
@@ -15,6 +17,7 @@ from .errors import CannotStart, Cancelled, Error, Fail, Release, Retry
 
 MAX_REASON = 8192
 MAX_RESULT = 1 << 20
+_PACKAGE = os.path.dirname(__file__)
 
 
 class Job:
@@ -185,8 +188,17 @@ def raised(error: BaseException) -> Settlement:
     if isinstance(error, Release):
         return released()
     first = "".join(traceback.format_exception_only(type(error), error)).strip().partition("\n")[0]
-    whole = "".join(traceback.format_exception(type(error), error, error.__traceback__))
-    return nacked(f"{first}\n\n{_tail(whole, MAX_REASON - len(first.encode('utf-8', 'replace')) - 2)}")
+    whole = "".join(traceback.format_exception(type(error), error, own_frames(error)))
+    room = MAX_REASON - len(first.encode("utf-8", "replace")) - 2
+    return nacked(f"{first}\n\n{_tail(whole, room)}")
+
+
+def own_frames(error: BaseException) -> TracebackType | None:
+    """The traceback of an error from the first frame on that is not of this package."""
+    at = error.__traceback__
+    while at is not None and os.path.dirname(at.tb_frame.f_code.co_filename) == _PACKAGE:
+        at = at.tb_next
+    return at or error.__traceback__
 
 
 def _tail(text: str, size: int) -> str:

@@ -7,6 +7,7 @@ import concurrent.futures
 import os
 import ssl
 import threading
+import weakref
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from typing import Any, TypeVar
 
@@ -34,7 +35,7 @@ class Client:
         self._inner = self._make()
         self._lock = threading.Lock()
         self._loop: asyncio.AbstractEventLoop | None = None
-        self._thread: threading.Thread | None = None
+        self._end: weakref.finalize | None = None  # closes, also when the client or the process ends
         self._pid = 0
 
     def __enter__(self) -> Client:
@@ -49,8 +50,9 @@ class Client:
         with self._lock:
             if self._loop is None:
                 self._loop = asyncio.new_event_loop()
-                self._thread = threading.Thread(target=self._loop.run_forever, daemon=True, name="codeq-client")
-                self._thread.start()
+                thread = threading.Thread(target=self._loop.run_forever, daemon=True, name="codeq-client")
+                thread.start()
+                self._end = weakref.finalize(self, _end, self._loop, thread, self._inner, os.getpid())
             return self._loop
 
     def _call(self, call: Callable[[client.Client], Awaitable[R]]) -> R:
@@ -64,15 +66,10 @@ class Client:
 
     def close(self) -> None:
         """Close the connections and end the thread. A later call begins anew."""
-        if self._loop is None or self._pid != os.getpid():
-            return
-        self._call(lambda c: c.close())
         with self._lock:
-            loop, self._loop = self._loop, None
-        loop.call_soon_threadsafe(loop.stop)
-        if self._thread is not None:
-            self._thread.join()
-        loop.close()
+            self._loop = None
+            if self._end is not None:
+                self._end()
 
     @takes(NewTask)
     def enqueue(self, *args: Any, **members: Any) -> Task:
@@ -128,6 +125,15 @@ class Client:
                 yield self._call(lambda c: told.__anext__())
         finally:
             self._call(lambda c: watch.__aexit__())
+
+
+def _end(loop: asyncio.AbstractEventLoop, thread: threading.Thread, inner: client.Client, pid: int) -> None:
+    if pid != os.getpid():
+        return
+    asyncio.run_coroutine_threadsafe(inner.close(), loop).add_done_callback(lambda _: loop.call_soon_threadsafe(loop.stop))
+    if thread is not threading.current_thread():
+        thread.join()
+        loop.close()
 
 
 async def _awaited(what: Awaitable[R]) -> R:

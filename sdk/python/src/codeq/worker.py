@@ -19,9 +19,9 @@ from typing import Any, TypeVar
 
 from .client import command_of
 from .engine import Delivery, Engine, Mailbox, Options, Settled
-from .errors import Error
+from .errors import Cancelled, Error, Outcome
 from .http1 import Transport
-from .job import Job, Settlement, become, completed, nacked, raised, released
+from .job import Job, Settlement, become, completed, nacked, own_frames, raised, released
 
 log = logging.getLogger("codeq")
 
@@ -295,15 +295,14 @@ class Worker:
             job.on_cancel(task.cancel)
         try:
             return completed(await self._call(job))
-        except asyncio.CancelledError:
+        except (asyncio.CancelledError, Cancelled):
             if job.reason == "timeout":
                 return nacked("the time of this run is over")
             return released(stopping=job.reason in ("stopping", None))
         except Exception as problem:
-            settlement = raised(problem)
-            if settlement.outcome == "nacked":
-                log.warning("%r failed: %s", job, problem, exc_info=problem)
-            return settlement
+            if not isinstance(problem, Outcome):
+                log.warning("%r failed", job, exc_info=(type(problem), problem, own_frames(problem)))
+            return raised(problem)
         except (SystemExit, KeyboardInterrupt) as problem:
             return nacked(f"the handler raised {problem!r}")
         finally:

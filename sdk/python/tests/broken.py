@@ -1,0 +1,1 @@
+1 / 0  # a module that cannot be imported
