@@ -144,6 +144,13 @@ ui: ui/node_modules ## build the pages of the dashboard, ui/dist, which is commi
 sdk-typescript: build ## build sdk/typescript and run its tests
 	@.ci/typescript
 
+.PHONY: sdk-python
+sdk-python: build ## run the tests of sdk/python; PYTHON=python3.10 is another interpreter than the system's
+	@.ci/python
+
+.PHONY: sdk
+sdk: sdk-typescript sdk-python ## both of these
+
 .PHONY: uitest
 uitest: ui build ## build the pages, then let Chromium run through them
 	@cd ui && node --test --test-concurrency=1 test/*.test.mjs

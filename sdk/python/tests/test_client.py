@@ -255,6 +255,6 @@ class Addresses(Case):
             "ws://[::1]:9/v1/codeq/": "http://[::1]:9", "https://proxy/queue/v1/codeq": "https://proxy/queue", "http://h:80": "http://h",
         }.items():
             self.assertEqual(str(parse(text)), want)
-        for wrong in ("", "ftp://x", "http://", "http://a b", "http://u@h", "http://h?x", "http://h:port"):
+        for wrong in ("  ", "ftp://x", "http://", "http://a b", "http://u@h", "http://h?x", "http://h:port"):
             with self.subTest(wrong), self.assertRaisesRegex(ValueError, "must look like"):
                 parse(wrong)

@@ -24,8 +24,8 @@ def main(arguments: list[str] | None = None) -> int:
         "target", nargs="+",
         help="module:function, or command=module:function, or a module for all functions that @codeq.handler names",
     )
-    work.add_argument("--url", default=os.environ.get("CODEQ_URL") or "http://127.0.0.1:8080", help="the server, or several with commas (CODEQ_URL)")
-    work.add_argument("--token", default=os.environ.get("CODEQ_TOKEN", ""), help="the token (CODEQ_TOKEN)")
+    work.add_argument("--url", help="the server, or several with commas; else that of CODEQ_URL, else http://127.0.0.1:8080")
+    work.add_argument("--token", help="the token; else that of CODEQ_TOKEN")
     work.add_argument("--window", type=int, default=8, metavar="N", help="the most tasks at a time; %(default)s")
     work.add_argument("--lease", type=int, default=30, metavar="SECONDS", help="until a task of a dead worker is tried again; %(default)s")
     work.add_argument("--grace", type=float, default=20, metavar="SECONDS", help="for handlers after the first signal; %(default)s")

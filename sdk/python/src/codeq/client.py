@@ -175,14 +175,15 @@ def takes(spec: Callable[P, Any]) -> Callable[[Callable[..., R]], Callable[Conca
 class Client:
     """Posts tasks and reads what became of them, from the coroutines of one event loop.
 
-    ``url`` is the address of a server, or several with commas between them, which are asked in turn.
+    ``url`` is the address of a server, or several with commas between them, which are asked in turn; without it, and
+    without a token, the variables CODEQ_URL and CODEQ_TOKEN hold, else http://127.0.0.1:8080.
     ``timeout`` is how long a call may go on trying, for what is safe to repeat: a task with an idempotency key.
     A task without one is sent once; if its answer is lost, the error has the code ``outcome_unknown``. Use the
     client as a context manager, or close it. After a fork the child makes a client of its own.
     """
 
     def __init__(
-        self, url: str = "http://127.0.0.1:8080", *, token: str = "", tenant: str = "",
+        self, url: str | None = None, *, token: str | None = None, tenant: str = "",
         tls: ssl.SSLContext | None = None, timeout: float = 30.0,
     ) -> None:
         self.transport = Transport(url, token, tenant, tls)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
+import os
 import ssl
 import time
 from collections.abc import Callable
@@ -125,7 +126,9 @@ class Transport:
     """Sends requests to one of several servers: to the one that answered last, and to the next one in turn when
     that is not there. Connections are kept for the next request, for the event loop that made them."""
 
-    def __init__(self, urls: str, token: str, tenant: str, tls: ssl.SSLContext | None) -> None:
+    def __init__(self, urls: str | None, token: str | None, tenant: str, tls: ssl.SSLContext | None) -> None:
+        urls = urls or os.environ.get("CODEQ_URL") or "http://127.0.0.1:8080"
+        token = os.environ.get("CODEQ_TOKEN", "") if token is None else token
         self.servers = [parse(url) for url in urls.split(",") if url.strip()] or [parse(urls)]
         self.token, self.tenant = token.strip(), tenant
         if any(c.isspace() or not c.isprintable() for c in self.token + tenant):

@@ -25,7 +25,7 @@ class Client:
     a context manager."""
 
     def __init__(
-        self, url: str = "http://127.0.0.1:8080", *, token: str = "", tenant: str = "",
+        self, url: str | None = None, *, token: str | None = None, tenant: str = "",
         tls: ssl.SSLContext | None = None, timeout: float = 30.0,
     ) -> None:
         def make() -> client.Client:

@@ -101,7 +101,7 @@ class Worker:
     """
 
     def __init__(
-        self, url: str = "http://127.0.0.1:8080", *, token: str = "", tenant: str = "", tls: ssl.SSLContext | None = None,
+        self, url: str | None = None, *, token: str | None = None, tenant: str = "", tls: ssl.SSLContext | None = None,
         window: int = 8, lease: int = 30, name: str | None = None, grace: float = 20.0,
         connected: Callable[[dict[str, Any]], None] | None = None,
         disconnected: Callable[[Error], None] | None = None,
