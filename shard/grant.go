@@ -268,11 +268,12 @@ func (r *ring) next(stays func(*queue) bool, dropped func(*queue)) *queue {
 	return nil
 }
 
+// mayGrant reports whether neither a pause nor a freeze stops the grants of the queue.
+func (q *queue) mayGrant() bool { return q.freezes == 0 && !q.settings.Paused }
+
 // hasTurns reports whether the queue has ready tasks and may grant them. A pause,
 // a freeze and a limit all stop grants here, however the tasks became ready.
-func (q *queue) hasTurns() bool {
-	return q.freezes == 0 && !q.settings.Paused && !q.shut && q.index.HasReady()
-}
+func (q *queue) hasTurns() bool { return q.mayGrant() && !q.shut && q.index.HasReady() }
 
 // joinRings adds a queue with ready tasks to the rings.
 func (s *Shard) joinRings(q *queue) {

@@ -94,7 +94,7 @@ func (s *Shard) grantAside() {
 		if a.untilMs <= s.now {
 			continue // it has fallen due
 		}
-		if sub := s.idle(a.queue); a.queue != busy && sub != nil && !a.queue.settings.Paused && !s.keyHolds(a.queue, a.key) && s.mayStart(a.queue) {
+		if sub := s.idle(a.queue); a.queue != busy && sub != nil && a.queue.mayGrant() && !s.keyHolds(a.queue, a.key) && s.mayStart(a.queue) {
 			s.fromAside(sub, a)
 			continue
 		}

@@ -68,7 +68,7 @@ var mutants = []mutant{
 	{"TestA26Retries", "shard/backoff.go", "	return rand.New(chance).Int64N(b.doubledMs(n) + 1)\n", "	return b.doubledMs(n)\n"},
 	{"TestA26EqualJitter", "shard/backoff.go", "		return half + rand.New(chance).Int64N(half+1)\n", "		return rand.New(chance).Int64N(2*half + 1)\n"},
 	{"TestA27", "shard/admin.go", "	if e != nil {\n		s.revoke(e, wire.RevokedCancelled)\n	}\n", ""},
-	{"TestA28", "shard/grant.go", "!q.settings.Paused && !q.shut && q.index.HasReady()", "q.index.HasReady()"},
+	{"TestA28", "shard/grant.go", "q.freezes == 0 && !q.settings.Paused }", "q.freezes == 0 }"},
 	{"TestA33", "internal/httpapi/enqueue.go", "	message.WantTask = true\n",
 		"	if at, err := http.ParseTime(c.r.Header.Get(\"Date\")); err == nil && req.DelaySeconds > 0 {\n" +
 			"		req.RunAtMs, req.DelaySeconds = at.UnixMilli()+req.DelaySeconds*1000, 0\n	}\n" +

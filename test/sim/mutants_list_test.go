@@ -243,7 +243,7 @@ var mutants = []mutant{{
 	name: "hand out what is paused",
 	edit: edit{
 		file: "shard/grant.go",
-		old:  "!q.settings.Paused && !q.shut", new: "!q.shut",
+		old:  "q.freezes == 0 && !q.settings.Paused }", new: "q.freezes == 0 }",
 	},
 	caught: []string{"a paused queue hands out nothing"},
 }, {

@@ -53,6 +53,13 @@ func init() {
 		},
 		caught: []string{"no ready task sits beside an open session with credit", "work ends", "everything ends"},
 	}, mutant{
+		name: "suspect: grant one that stands aside in a frozen queue",
+		edit: edit{
+			file: "shard/suspect.go",
+			old:  "sub != nil && a.queue.mayGrant() &&", new: "sub != nil && !a.queue.settings.Paused &&",
+		},
+		caught: []string{"a queue that may be deleted hands out nothing"},
+	}, mutant{
 		name: "suspect: share the window after the tasks of the round",
 		edit: edit{
 			file: "shard/grant.go",
