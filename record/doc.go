@@ -12,7 +12,8 @@
 // is), and what the family says. Numbers are big end first, so that keys sort as they do; ids are their
 // 16 bytes; a queue is a number of four bytes, which its shard has given it, see
 // below. The families have the order of the reference design, whose keys stand at
-// the right; here they take 19 to 32 bytes, and those with names as much as these.
+// the right; here they take 19 to 32 bytes, done keys 16 more for each further
+// id, and those with names as much as these.
 //
 //	 1 tasks        id                        codeq/tasks/<id>
 //	 2 payload      id                        in the body of the task
@@ -24,7 +25,7 @@
 //	 8 delayed      queue, due ms, id         codeq/q/<cmd>/<tenant>/delayed/<score>/<id>
 //	 9 expiring     queue, expires ms, id
 //	10 dead         queue, ended ms, id       codeq/q/<cmd>/<tenant>/dlq/<id>
-//	11 done         queue, ended ms, id       codeq/ttl/<expire>/<id>
+//	11 done         queue, ended ms, ids      codeq/ttl/<expire>/<id>
 //	12 counters     queue
 //	13 settings     queue
 //	14 names        queue
@@ -33,6 +34,9 @@
 //	17 labels       escaped tenant, "/", escaped name=value, "/", queue, id
 //	18 named        escaped tenant, "/", kind, "/", escaped name, "/"
 //	19 limited      queue, escaped concurrency key, "/", 9-priority, seq, id
+//
+// Tasks of a queue that ended in one round and in one way share a done key, up to MaxTogether
+// of them: their ids rise in it. Retention deletes them together, as a rule.
 //
 // A small payload or result has no key: it stands within the record of its task.
 // Outside every span there is one key, CreationKey.

@@ -1,6 +1,7 @@
 package record
 
 import (
+	"bytes"
 	"cmp"
 	"encoding/binary"
 	"errors"
@@ -91,6 +92,8 @@ type Key struct {
 	Seq      uint64
 	AtMs     int64
 	ID       wire.TaskID
+	// More are the ids behind ID in a key of ended tasks, one behind the other.
+	More string
 	// Name is the idempotency key, the label as name=value, the concurrency key, or what a bad
 	// key was inside its span.
 	Name string
@@ -152,6 +155,31 @@ func AppendTimedKey(dst []byte, queue uint32, f Family, k TimedKey) []byte {
 	return append(dst, k.ID[:]...)
 }
 
+// MaxTogether is how many ended tasks may share a key.
+const MaxTogether = 64
+
+// AppendDoneKey adds the key of tasks of a queue that ended at one time, other than dead letters.
+// Their ids rise, and are at most MaxTogether.
+func AppendDoneKey(dst []byte, queue uint32, atMs int64, ids []wire.TaskID) []byte {
+	dst = AppendTimedKey(dst, queue, FamilyDone, TimedKey{AtMs: atMs, ID: ids[0]})
+	for i := range ids[1:] {
+		dst = append(dst, ids[1+i][:]...)
+	}
+	return dst
+}
+
+// Tasks is how many tasks a key names, which is more than one only in FamilyDone.
+func (p *Key) Tasks() int { return 1 + len(p.More)/idBytes }
+
+// AppendTasks adds the ids of the tasks that a key names. They rise.
+func (p *Key) AppendTasks(dst []wire.TaskID) []wire.TaskID {
+	dst = append(dst, p.ID)
+	for more := p.More; more != ""; more = more[idBytes:] {
+		dst = append(dst, wire.TaskID([]byte(more[:idBytes])))
+	}
+	return dst
+}
+
 // AppendIdempotencyKey adds one idempotency key of a queue.
 func AppendIdempotencyKey(dst []byte, queue uint32, key string) []byte {
 	return appendName(AppendQueue(dst, queue, FamilyIdempotency), key)
@@ -198,7 +226,7 @@ func (p *Key) AppendTo(dst []byte) []byte {
 	case FamilyInProgress:
 		return AppendLeaseKey(dst, p.Queue, p.ID)
 	case FamilyDelayed, FamilyExpiring, FamilyDead, FamilyDone:
-		return AppendTimedKey(dst, p.Queue, p.Family, TimedKey{AtMs: p.AtMs, ID: p.ID})
+		return append(AppendTimedKey(dst, p.Queue, p.Family, TimedKey{AtMs: p.AtMs, ID: p.ID}), p.More...)
 	case FamilyCounters, FamilySettings, FamilyNames:
 		return AppendQueue(dst, p.Queue, p.Family)
 	case FamilyMarks:
@@ -314,7 +342,7 @@ func (p *Key) ParsePlace(place []byte) error {
 		p.Priority = wire.MaxPriority - int(place[0])
 		place = place[1:]
 	}
-	if len(place) != 8+idBytes {
+	if len(place) < 8+idBytes {
 		return errUnknownKey
 	}
 	number := binary.BigEndian.Uint64(place)
@@ -323,7 +351,27 @@ func (p *Key) ParsePlace(place []byte) error {
 	} else if p.AtMs = int64(number); p.AtMs < 0 {
 		return errUnknownKey
 	}
-	return p.parseID(place[8:])
+	place = place[8:]
+	copy(p.ID[:], place)
+	return p.parseMore(place)
+}
+
+// parseMore reads what is behind the first of the ids.
+func (p *Key) parseMore(ids []byte) error {
+	p.More = ""
+	if len(ids) == idBytes {
+		return nil
+	}
+	if p.Family != FamilyDone || len(ids)%idBytes != 0 || len(ids) > MaxTogether*idBytes {
+		return errUnknownKey
+	}
+	for at := idBytes; at < len(ids); at += idBytes {
+		if bytes.Compare(ids[at-idBytes:at], ids[at:at+idBytes]) >= 0 {
+			return errUnknownKey
+		}
+	}
+	p.More = string(ids[idBytes:])
+	return nil
 }
 
 func (p *Key) parseID(raw []byte) error {

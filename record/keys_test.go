@@ -96,9 +96,34 @@ func TestOnlyTheOneSpellingOfAKeyIsAccepted(t *testing.T) {
 		queue(FamilyIdempotency, "a%2/"), queue(FamilyIdempotency, "a%/"), queue(FamilyIdempotency, "a b/"), queue(FamilyIdempotency, "a%2a/"),
 		queue(FamilyPending, ""), queue(FamilyPending, "\x0a12345678"+id), queue(FamilyPending, "\x001234567"+id),
 		queue(FamilyDelayed, "\x8012345678"+id), queue(FamilyDelayed, "\x80\x00\x00\x00\x00\x00\x00\x00"+id), queue(FamilyInProgress, id+"x"),
+		queue(FamilyDone, "\x0012345678"[:8]+id+id), queue(FamilyDone, "\x0012345678"[:8]+id+"x"), queue(FamilyDone, "\x0012345678"[:8]+"\xff"+id[1:]+id),
+		queue(FamilyDead, "\x0012345678"[:8]+id+"\xff"+id[1:]), queue(FamilyDone, "\x0012345678"[:8]+rising(MaxTogether+1)),
 	} {
 		if p, err := ParseKey([]byte(key)); err == nil {
 			t.Errorf("%q was taken for %+v", key, p)
+		}
+	}
+}
+
+// rising are so many ids, one behind the other.
+func rising(n int) (ids string) {
+	for i := range n {
+		id := wire.TaskID{byte(i)}
+		ids += string(id[:])
+	}
+	return ids
+}
+
+func TestDoneKeysNameUpToSoManyTasks(t *testing.T) {
+	ids := make([]wire.TaskID, MaxTogether)
+	for i := range ids {
+		ids[i] = wire.TaskID{byte(i)}
+	}
+	for n := 1; n <= len(ids); n++ {
+		key := AppendDoneKey(AppendSpan(nil, 3), 7, 9, ids[:n])
+		p, err := ParseKey(key)
+		if err != nil || p.Tasks() != n || !slices.Equal(p.AppendTasks(nil), ids[:n]) || p.AtMs != 9 || !bytes.Equal(p.AppendTo(nil), key) {
+			t.Errorf("%d ids: %+v, %v", n, p, err)
 		}
 	}
 }

@@ -102,7 +102,11 @@ func DescribeKey(key []byte, q QueueKey) string {
 	case FamilyLimited:
 		return fmt.Sprintf("%s%s/p%d/%d/%v", text, p.Name, p.Priority, p.Seq, p.ID)
 	case FamilyDelayed, FamilyExpiring, FamilyDead, FamilyDone:
-		return fmt.Sprintf("%s%d/%v", text, p.AtMs, p.ID)
+		text = fmt.Sprintf("%s%d/%v", text, p.AtMs, p.ID)
+		for _, id := range p.AppendTasks(nil)[1:] {
+			text += "," + id.String()
+		}
+		return text
 	case FamilyIdempotency:
 		return text + p.Name
 	case FamilyLabels:

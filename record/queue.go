@@ -231,6 +231,7 @@ func (c *Counters) Count(p *Key, value []byte) {
 		c.Limited++
 	case FamilyDone:
 		countTimed(&c.Done, &c.DoneWatermarkMs, p.AtMs)
+		c.Done += int64(p.Tasks() - 1)
 	}
 }
 

@@ -24,6 +24,7 @@ type Batch struct {
 	pebble  *pebble.Batch
 	overlay *overlay
 	pending *pendingInBatch
+	ended   *endedInBatch
 	// counters are those that were put or deleted, for Span.published.
 	counters []QueueState
 	// removals are the tasks whose deletions are written at the end of the batch.
@@ -51,12 +52,13 @@ func newBatch(sp *Span, db *pebble.DB) *Batch {
 		pebble:  db.NewBatch(pebble.WithMaxRetainedSizeBytes(retainedBatchBytes)),
 		overlay: newOverlay(),
 		pending: newPendingInBatch(),
+		ended:   newEndedInBatch(),
 	}
 }
 
 // Empty reports that nothing has been written since the last Apply.
 func (b *Batch) Empty() bool {
-	return b.pebble.Empty() && b.pending.empty() && len(b.labels)+len(b.removals) == 0
+	return b.pebble.Empty() && b.pending.empty() && b.ended.empty() && len(b.labels)+len(b.removals) == 0
 }
 
 // Bytes is the size of what has been written since the last Apply.
@@ -64,7 +66,7 @@ func (b *Batch) Bytes() int {
 	if b.Empty() {
 		return 0
 	}
-	return b.pebble.Len() + b.pending.bytes() + len(b.labelBytes) + len(b.removals)*removedTaskBytes
+	return b.pebble.Len() + b.pending.bytes() + b.ended.bytes() + len(b.labelBytes) + len(b.removals)*removedTaskBytes
 }
 
 // close writes what was held back for the end of the batch.
@@ -76,6 +78,7 @@ func (b *Batch) close() {
 		}
 		b.setPending(e.queue, e.priority, e.key, e.readyAtMs)
 	}
+	b.flushEnded()
 	b.flushLabels()
 	b.forgetQueues()
 	if b.marksDue {
@@ -88,6 +91,7 @@ func (b *Batch) reset() {
 	b.pebble.Reset()
 	b.overlay.reset()
 	b.pending.reset()
+	b.ended.reset()
 	clear(b.counters)
 	b.counters = b.counters[:0]
 	b.removals = b.removals[:0]
@@ -282,6 +286,10 @@ func (b *Batch) PutTimed(q record.QueueKey, f record.Family, k record.TimedKey) 
 // PutEnded puts a task among the dead letters, or among the other ended ones, by the time
 // it ended.
 func (b *Batch) PutEnded(q record.QueueKey, f record.Family, k record.TimedKey, e record.Ended) {
+	if f == record.FamilyDone {
+		b.ended.put(endedName{b.number(q), k.AtMs, e}, k.ID)
+		return
+	}
 	b.value = record.AppendEnded(b.value[:0], e)
 	b.putTimed(q, f, k, b.value)
 }
@@ -294,6 +302,10 @@ func (b *Batch) putTimed(q record.QueueKey, f record.Family, k record.TimedKey, 
 // DeleteTimed takes a task out of an order by time.
 func (b *Batch) DeleteTimed(q record.QueueKey, f record.Family, k record.TimedKey) {
 	n := b.number(q)
+	if f == record.FamilyDone {
+		b.deleteDone(n, k)
+		return
+	}
 	b.removeOnce(record.AppendTimedKey(b.start(), n, f, k))
 }
 

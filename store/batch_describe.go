@@ -23,6 +23,7 @@ func (b *Batch) Describe() []string {
 		}
 		if !ok {
 			ops = append(ops, b.pending.describe()...)
+			ops = append(ops, b.describeEnded()...)
 			for _, key := range b.labels {
 				ops = append(ops, "set "+record.DescribeKey(key, b.span.store.queueOf(key)))
 			}

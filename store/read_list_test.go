@@ -42,6 +42,9 @@ func newMeadow(t *testing.T, shards, tasks int) *meadow {
 			r.LastWorkerID = []string{"ada", "bob"}[chance.IntN(2)]
 			p.span.batch.PutTask(r)
 			m.orders[state][shard] = append(m.orders[state][shard], r)
+			if chance.IntN(10) == 0 { // a moment of ended tasks has several keys then
+				p.settle(t)
+			}
 		}
 		// Neighbours in every order, which no page may show.
 		for _, q := range []record.QueueKey{{Command: "c", Tenant: "s"}, {Command: "c", Tenant: "u"}, {Command: "b", Tenant: "t"}, {Command: "d", Tenant: "t"}, {Command: "cc", Tenant: "t"}, {Command: "c", Tenant: "tt"}} {

@@ -3,6 +3,7 @@ package store
 import (
 	"bytes"
 	"cmp"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"slices"
@@ -25,12 +26,16 @@ type order struct {
 	// key is the next entry, of the family or of those that wait for a concurrency key, cause that of a dead letter, end its bytes behind the prefix,
 	// ok that there is one. place is the end of the last entry that was left behind, prefix
 	// the length of what is before it.
-	key    record.Key
-	cause  wire.DeadCause
-	end    []byte
-	ok     bool
-	place  ListPlace
-	prefix int
+	key   record.Key
+	cause wire.DeadCause
+	// together are the other entries of the moment of key, in order; ahead says that the iterator
+	// stands on a key that was not read.
+	together []wire.TaskID
+	ahead    bool
+	end      []byte
+	ok       bool
+	place    ListPlace
+	prefix   int
 }
 
 // keyRange are keys from lower (inclusive) to upper (exclusive). left is how
@@ -103,6 +108,9 @@ func (o *order) add(lower, prefix []byte, count int64) {
 			r.upper, r.left = at, -1
 		} else if bytes.Compare(at, lower) >= 0 {
 			r.lower, r.left = append(at, 0), -1
+			if o.key.Family == record.FamilyDone {
+				r.lower = at[:o.prefix+momentBytes] // any key of its moment may have what is behind it
+			}
 		}
 	}
 	if r.left != 0 && bytes.Compare(r.lower, r.upper) < 0 {
@@ -128,9 +136,89 @@ func (o *order) next() error {
 	return nil
 }
 
-// step moves the iterator of a range on by one.
+// step goes to the next entry of a range.
 func (o *order) step(r *keyRange) (found bool, err error) {
+	if o.key.Family == record.FamilyDone {
+		found, err = o.stepTogether(r)
+	} else {
+		found, err = o.move(r)
+		if found {
+			o.end = append(o.end[:0], o.it.Key()[o.prefix:]...)
+		}
+	}
+	if !found || err != nil {
+		return false, err
+	}
+	if r.left > 0 {
+		r.left--
+	}
+	o.ok = true
+	return true, nil
+}
+
+// momentBytes are those of the time in the place of an ended task.
+const momentBytes = 8
+
+// stepTogether is step for ended tasks: those of one moment may share keys, and come in the order
+// of their ids.
+func (o *order) stepTogether(r *keyRange) (found bool, err error) {
+	for len(o.together) == 0 {
+		if found, err := o.move(r); err != nil || !found {
+			return false, err
+		}
+		if err := o.readMoment(r); err != nil {
+			return false, err
+		}
+	}
+	o.key.ID, o.together = o.together[0], o.together[1:]
+	o.end = append(binary.BigEndian.AppendUint64(o.end[:0], uint64(o.key.AtMs)), o.key.ID[:]...)
+	return true, nil
+}
+
+// readMoment reads the ids of the moment of the key, but for those that the place is behind.
+func (o *order) readMoment(r *keyRange) error {
+	moment := o.key.AtMs
+	ids := o.key.AppendTasks(nil)
+	for r.left < 0 || int64(len(ids)) < r.left {
+		found, err := o.move(r)
+		if err != nil {
+			return err
+		}
+		if !found {
+			break
+		}
+		if o.key.AtMs != moment {
+			o.ahead = true
+			break
+		}
+		ids = o.key.AppendTasks(ids)
+	}
+	o.key.AtMs = moment
+	slices.SortFunc(ids, compareIDs)
+	if o.back {
+		slices.Reverse(ids)
+	}
+	o.together = slices.DeleteFunc(ids, o.passed)
+	return nil
+}
+
+// passed says that an ended task of the moment of the key is at the place, or came before it.
+func (o *order) passed(id wire.TaskID) bool {
+	if len(o.place) == 0 {
+		return false
+	}
+	key := append(binary.BigEndian.AppendUint64(nil, uint64(o.key.AtMs)), id[:]...)
+	if o.back {
+		return bytes.Compare(key, o.place) >= 0
+	}
+	return bytes.Compare(key, o.place) <= 0
+}
+
+// move moves the iterator of a range on by one, and takes its key apart.
+func (o *order) move(r *keyRange) (found bool, err error) {
 	switch {
+	case o.ahead:
+		o.ahead, found = false, true
 	case o.it == nil:
 		if o.it, err = o.view.reader.NewIter(&pebble.IterOptions{LowerBound: r.lower, UpperBound: r.upper}); err != nil {
 			return false, fmt.Errorf("list: %w", err)
@@ -153,18 +241,15 @@ func (o *order) step(r *keyRange) (found bool, err error) {
 	if err := o.key.ParsePlace(o.it.Key()[o.prefix:]); err != nil {
 		return false, &DamagedError{Key: slices.Clone(o.it.Key()), Err: err}
 	}
-	if o.key.Family == record.FamilyDead {
-		value, err := o.it.ValueAndErr()
-		if err != nil {
-			return false, fmt.Errorf("list: %w", err)
-		}
-		ended, _ := record.ParseEnded(value) // Check names one that is damaged
-		o.cause = ended.Cause
+	if o.key.Family != record.FamilyDead {
+		return true, nil
 	}
-	if r.left > 0 {
-		r.left--
+	value, err := o.it.ValueAndErr()
+	if err != nil {
+		return false, fmt.Errorf("list: %w", err)
 	}
-	o.end, o.ok = append(o.end[:0], o.it.Key()[o.prefix:]...), true
+	ended, _ := record.ParseEnded(value) // Check names one that is damaged
+	o.cause = ended.Cause
 	return true, nil
 }
 
@@ -174,7 +259,7 @@ func (o *order) leave() error {
 		return nil
 	}
 	err := errors.Join(o.it.Error(), o.view.done(o.it))
-	o.it = nil
+	o.it, o.ahead = nil, false
 	if err != nil {
 		return fmt.Errorf("list: %w", err)
 	}

@@ -5,7 +5,7 @@ import "codeq/record"
 // weights are what one task adds to the counters of its queue.
 type weights struct{ payloadBytes, fileBytes int64 }
 
-// weigh reads a task by its entry in an order; nothing of one that has no weight there or that is
+// weigh reads the tasks of an entry in an order; nothing of one that has no weight there or that is
 // damaged.
 func (sp *Span) weigh(p *record.Key, value []byte) (w weights, err error) {
 	switch p.Family {
@@ -22,14 +22,16 @@ func (sp *Span) weigh(p *record.Key, value []byte) (w weights, err error) {
 			return w, nil
 		}
 	}
-	task, err := sp.view.task(p.ID)
-	if isDamaged(err) {
-		return w, nil
+	for _, id := range p.AppendTasks(nil) {
+		task, err := sp.view.task(id)
+		if err != nil && !isDamaged(err) {
+			return w, err
+		}
+		if task != nil {
+			w = weights{w.payloadBytes + int64(task.PayloadBytes), w.fileBytes + task.Files.Bytes}
+		}
 	}
-	if err != nil || task == nil {
-		return w, err
-	}
-	return weights{int64(task.PayloadBytes), task.Files.Bytes}, nil
+	return w, nil
 }
 
 // recount counts the keys of one queue, the payloads of its tasks that wait, and their files.

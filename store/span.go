@@ -133,6 +133,10 @@ func (sp *Span) ScanTimed(q record.QueueKey, f record.Family, after record.Timed
 // ScanEnded is ScanTimed for the dead letters and for the other ended tasks. A value that
 // cannot be decoded says nothing: the record does.
 func (sp *Span) ScanEnded(q record.QueueKey, f record.Family, after record.TimedKey, limit int) (found []record.EndedEntry, err error) {
+	if f == record.FamilyDone {
+		sp.mustBeClosed()
+		return sp.scanDone(sp.published.numbers[q].n, after, limit)
+	}
 	err = sp.eachTimed(q, f, after, limit, func(k record.TimedKey, value []byte) {
 		ended, _ := record.ParseEnded(value)
 		found = append(found, record.EndedEntry{TimedKey: k, Ended: ended})

@@ -292,9 +292,12 @@ func (a *span) weigh() {
 
 // takeEntry collects one key of an order of a queue.
 func (a *span) takeEntry(p *record.Key, value []byte) (err error) {
+	a.queue(p.Queue).counted.Count(p, value)
+	if p.Family == record.FamilyDone {
+		return a.takeDone(p, value)
+	}
 	t := a.task(p.ID)
 	t.entries = append(t.entries, *p)
-	a.queue(p.Queue).counted.Count(p, value)
 	switch p.Family {
 	case record.FamilyPending:
 		_, err = record.ParseReadyAt(value)
@@ -303,12 +306,23 @@ func (a *span) takeEntry(p *record.Key, value []byte) (err error) {
 		if err = record.ParseLease(value, &l); err == nil {
 			t.lease = &l
 		}
-	case record.FamilyDone, record.FamilyDead:
+	case record.FamilyDead:
 		t.ended, err = record.ParseEnded(value)
 	default:
 		if len(value) != 0 {
 			err = record.ErrDamaged
 		}
+	}
+	return err
+}
+
+// takeDone collects a key of ended tasks: an entry of each.
+func (a *span) takeDone(p *record.Key, value []byte) error {
+	ended, err := record.ParseEnded(value)
+	for _, id := range p.AppendTasks(nil) {
+		t := a.task(id)
+		t.ended = ended
+		t.entries = append(t.entries, record.Key{Shard: p.Shard, Family: p.Family, Queue: p.Queue, AtMs: p.AtMs, ID: id})
 	}
 	return err
 }

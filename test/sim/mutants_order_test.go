@@ -54,5 +54,19 @@ func init() {
 			old:  "here = q.atHome || q.settings.Spread && q.freezes == 0", new: "here = q.atHome || q.freezes == 0",
 		},
 		caught: []string{"a request is answered as the protocol says", "every event has a cause", "a queue has its tasks at home"},
+	}, mutant{
+		name: "ended: delete a key and forget the others in it",
+		edit: edit{
+			file: "store/batch_ended.go",
+			old:  "		if len(k.left) > 0 {\n", new: "		if false {\n",
+		},
+		caught: []string{"a cleanup removes what it was asked to", "the database agrees with itself"},
+	}, mutant{
+		name: "ended: delete only what is in the database",
+		edit: edit{
+			file: "store/batch_ended.go",
+			old:  "	if b.ended.take(queue, k) {\n		return\n	}\n", new: "",
+		},
+		caught: []string{"the database agrees with itself"},
 	})
 }
