@@ -63,8 +63,8 @@ async function socketClass(given: SocketClass | undefined): Promise<SocketClass>
   }
 }
 
-/** dial makes a link: it opens a socket, says hello and waits for the welcome. @internal */
-export async function dial(p: Path, signal: AbortSignal): Promise<Link> {
+/** dial makes a link: it opens a socket, says hello and waits for the welcome. With `explain` it asks why that failed, if the socket does not tell. @internal */
+export async function dial(p: Path, signal: AbortSignal, explain: boolean): Promise<Link> {
   const Class = await socketClass(p.socket);
   const base = p.http.servers.current;
   try {
@@ -72,7 +72,7 @@ export async function dial(p: Path, signal: AbortSignal): Promise<Link> {
       const token = await p.http.token(to);
       signal.throwIfAborted();
       const link = new Link(new Class(to.href.replace(/^http/, "ws"), p.subprotocol) as unknown as Socket, to);
-      const next = await link.greet(p.path, { ...p.hello(), ...(token ? { token } : {}) }, signal, hops);
+      const next = await link.greet({ ...p.hello(), ...(token ? { token } : {}) }, signal, { hops, explain });
       if (!next) {
         p.http.servers.prefer(link.welcome.leader);
         return link;
@@ -102,13 +102,15 @@ export class Link {
   constructor(private readonly socket: Socket, private readonly to: URL) {}
 
   /** greet resolves when the welcome is there, with undefined, or with where the server redirects to. */
-  greet(path: string, hello: object, signal: AbortSignal, hops: number): Promise<URL | undefined> {
+  greet(hello: object, signal: AbortSignal, { hops, explain }: { hops: number; explain: boolean }): Promise<URL | undefined> {
     return new Promise((done, fail) => {
       const { socket } = this;
       const late = setTimeout(() => over(this.#broken("sent no welcome in time")), welcomeWithinMs);
       const forget = onAbort(signal, (reason) => over(reason));
-      let opened = false;
+      let opened = false, settled = false;
       const over = (error: unknown, next?: URL) => {
+        if (settled) return;
+        settled = true;
         clearTimeout(late);
         forget();
         if (next || error !== undefined) this.#drop(error instanceof CodeqError ? error : this.#broken("was left"));
@@ -116,16 +118,18 @@ export class Link {
         else if (error === undefined) done(undefined);
         else fail(error as Error);
       };
+      /** refused takes an answer of HTTP in place of a socket. */
+      const refused = (status: number, text: string, header: (name: string) => string | null | undefined, type = "") => {
+        try {
+          const next = redirected(this.to, status, type, header("location"), hops);
+          over(next ? undefined : answered(this.to, status, text, header("retry-after")), next);
+        } catch (error) {
+          over(error);
+        }
+      };
       socket.on?.("ping", () => this.#heard());
       socket.on?.("unexpected-response", ((_: unknown, answer: NodeJS.ReadableStream & { statusCode: number; headers: Record<string, string> }) => {
-        void readAll(answer).then((text) => {
-          try {
-            const next = redirected(this.to, answer.statusCode, "", answer.headers["location"], hops);
-            over(next ? undefined : answered(this.to, answer.statusCode, text, answer.headers["retry-after"]), next);
-          } catch (error) {
-            over(error);
-          }
-        });
+        void readAll(answer).then((text) => refused(answer.statusCode, text, (name) => answer.headers[name]));
       }) as never);
       socket.onopen = () => {
         opened = true;
@@ -137,7 +141,8 @@ export class Link {
         const cause = event.error ?? new Error(event.message || "the socket failed");
         if (opened) this.#drop(this.#broken(`broke off: ${messageOf(cause)}`));
         else if (socket.on) over(noAnswer(this.to, cause, false));
-        else void this.#explain(path).then((error) => over(error));
+        else if (!explain) over(this.#broken("did not open a socket"));
+        else void this.#explain(refused).catch((error) => over(error));
       };
       socket.onclose = (event) => {
         if (opened) this.#drop(closed(event.code, event.reason));
@@ -246,14 +251,14 @@ export class Link {
   }
 
   /** explain finds out why a socket could not be opened: those of platforms do not say it. */
-  async #explain(path: string): Promise<unknown> {
+  async #explain(refused: (status: number, text: string, header: (name: string) => string | null, type: string) => void): Promise<void> {
     try {
       const response = await fetch(this.to, { redirect: "manual", cache: "no-store", signal: AbortSignal.timeout(5000) });
       const text = await response.text();
-      if (response.status === 400) return this.#broken(`did not open a socket for ${path}`);
-      return answered(this.to, response.status, text, response.headers.get("Retry-After"));
+      if (response.status === 400) throw this.#broken("answers, and does not open a socket");
+      refused(response.status, text, (name) => response.headers.get(name), response.type);
     } catch (error) {
-      return noAnswer(this.to, error, false);
+      throw error instanceof CodeqError ? error : noAnswer(this.to, error, false);
     }
   }
 }
@@ -291,7 +296,7 @@ export class Dialer {
     this.goodbye = false;
     for (;;) {
       try {
-        const link = await dial(this.path, signal);
+        const link = await dial(this.path, signal, this.#tries % 4 === 0);
         if (this.#reached) this.notice(`connected to ${this.path.http.servers.current.origin} again`);
         this.#tries = 0;
         this.#reached = true;

@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
 import { once } from "node:events";
+import { createServer } from "node:http";
 import { test } from "node:test";
 import { Codeq } from "codeq";
 import { Events, Proxy, Server, gate } from "./kit.mjs";
@@ -145,8 +146,8 @@ const script = (more) => `
   const codeq = new Codeq({ url: ${JSON.stringify(server.url)}, notice: () => {} });
   ${more}`;
 
-function node(t, text) {
-  const child = spawn(process.execPath, ["--unhandled-rejections=strict", "--input-type=module", "-e", script(text)], { cwd: new URL("..", import.meta.url), stdio: ["ignore", "pipe", "pipe"] });
+function node(t, text, ...flags) {
+  const child = spawn(process.execPath, ["--unhandled-rejections=strict", ...flags, "--input-type=module", "-e", script(text)], { cwd: new URL("..", import.meta.url), stdio: ["ignore", "pipe", "pipe"] });
   t.after(() => child.kill("SIGKILL"));
   child.said = new Events();
   child.log = "";
@@ -192,4 +193,31 @@ test("a producer's process ends at once when it has nothing more to do", async (
   const [code] = child.exitCode === null ? await once(child, "exit") : [child.exitCode];
   assert.equal(code, 0, child.log);
   assert(Date.now() - began < 1500, `it lived for ${Date.now() - began} ms more`);
+});
+
+/** redirecting is a server that sends every request on. */
+async function redirecting(t) {
+  const elsewhere = createServer((_, response) => response.writeHead(307, { Location: `${server.url}/v1/codeq/session` }).end()).on("upgrade", (_, socket) =>
+    socket.end(`HTTP/1.1 307 Temporary Redirect\r\nLocation: ${server.url}/v1/codeq/session\r\nContent-Length: 0\r\n\r\n`)).listen(0, "127.0.0.1");
+  await once(elsewhere, "listening");
+  t.after(() => (elsewhere.closeAllConnections(), elsewhere.close()));
+  return `http://127.0.0.1:${elsewhere.address().port}/x`;
+}
+
+test("a session is redirected", async (t) => {
+  const { events } = work(t, { handlers: { "r.h": () => ({ n: 8 }) } }, await redirecting(t));
+  await events.of("connected");
+  assert.deepEqual(await (await server.client().enqueue("r.h")).result(), { n: 8 });
+});
+
+test("the WebSocket of the platform does, too", async (t) => {
+  const child = node(t, `
+    if (!globalThis.WebSocket) throw new Error("this platform has none");
+    const handlers = { "n.a": (job) => ({ n: job.payload }) };
+    await new Codeq({ url: "${await redirecting(t)}", notice: () => {} }).worker({ handlers, on: (e) => console.log(e.type) }).run();
+    console.log("drained");`, "--experimental-websocket");
+  await child.said.of("connected");
+  assert.deepEqual(await (await server.client().enqueue("n.a", 7)).result(), { n: 7 });
+  child.kill("SIGTERM");
+  await child.said.of("drained");
 });

@@ -1,7 +1,12 @@
 import assert from "node:assert/strict";
+import { execFile } from "node:child_process";
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { test } from "node:test";
-import { CodeqError, PermanentError, ReleaseError, RetryError } from "codeq";
-import { Events, Server, gate } from "./kit.mjs";
+import { promisify } from "node:util";
+import { Codeq, CodeqError, PermanentError, ReleaseError, RetryError } from "codeq";
+import { Events, Server, gate, program } from "./kit.mjs";
 
 const server = await Server.start();
 
@@ -189,8 +194,8 @@ test("handlers that ignore the end of the grace are told of", async (t) => {
   await assert.rejects(done, { code: "grace_over" });
 });
 
-test("a worker without rights ends with the refusal, one without a server waits", async () => {
-  const nobody = new (await import("codeq")).Codeq({ url: "127.0.0.1:1", notice: () => {} });
+test("a worker without a server waits until it is drained, and options are checked", async () => {
+  const nobody = new Codeq({ url: "127.0.0.1:1", notice: () => {} });
   const waiting = nobody.worker({ handlers: { a: () => {} }, signals: false });
   const done = waiting.run();
   await new Promise((d) => setTimeout(d, 400));
@@ -198,4 +203,22 @@ test("a worker without rights ends with the refusal, one without a server waits"
   await done;
   assert.throws(() => nobody.worker({ handlers: {} }), TypeError);
   assert.throws(() => nobody.worker({ handlers: { a: () => {} }, concurrency: 0 }), RangeError);
+});
+
+test("a refusal that waiting does not change ends a worker and a watch, and a token may come later", async (t) => {
+  const dir = mkdtempSync(join(tmpdir(), "codeq-tokens-"));
+  t.after(() => rmSync(dir, { recursive: true }));
+  const file = join(dir, "tokens.yaml");
+  const mint = async (scope) => JSON.parse((await promisify(execFile)(program, ["token", "new", "--name", scope, "--tenant", "acme", "--scope", scope, "--file", file, "--json"])).stdout).token;
+  const [worker, producer] = [await mint("worker"), await mint("producer")];
+  const own = await Server.start("--tokens", file);
+  const handlers = { "t.a": () => ({}) };
+  await assert.rejects(own.client({ token: "cq_wrong" }).worker({ handlers, signals: false }).run(), (e) => e instanceof CodeqError && e.code === "unauthenticated" && !e.retryable);
+  await assert.rejects(own.client({ token: producer }).worker({ handlers, signals: false }).run(), { code: "forbidden" });
+  await assert.rejects(own.client({ token: producer }).watch({ kind: "server" })[Symbol.asyncIterator]().next(), { code: "forbidden" });
+  await assert.rejects(own.client({ token: worker }).enqueue("t.a", 1), { code: "forbidden", status: 403 });
+  const { done, worker: w } = work(t, { handlers }, { client: () => own.client({ token: async () => worker }) });
+  assert.deepEqual(await (await own.client({ token: producer }).enqueue("t.a")).result(), {});
+  w.drain();
+  await done;
 });
