@@ -2,9 +2,9 @@
 // server of its own: node bench/bench.mjs [TASKS=100000] [WINDOW=256] [ROUNDS=3]. Needs `make build` and Go.
 import { execFileSync, spawn } from "node:child_process";
 import { once } from "node:events";
-import { mkdtempSync, rmSync } from "node:fs";
+import { copyFileSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { join, relative } from "node:path";
 import { createInterface } from "node:readline";
 
 const [tasks = 100_000, window = 256, rounds = 3] = process.argv.slice(2).map(Number);
@@ -12,7 +12,10 @@ const home = new URL("..", import.meta.url).pathname;
 const program = process.env.CODEQ ?? join(home, "../../bin/codeq");
 const dir = mkdtempSync(join(tmpdir(), "codeq-bench-"));
 const gopeer = join(dir, "gopeer");
-execFileSync("go", ["build", "-o", gopeer, "./sdk/typescript/bench/gopeer"], { cwd: join(home, "../..") });
+const root = join(home, "../.."), source = mkdtempSync(join(root, "bin/gopeer-")); // in the module, where git does not look
+copyFileSync(join(home, "bench/gopeer.go.txt"), join(source, "main.go"));
+execFileSync("go", ["build", "-o", gopeer, `./${relative(root, source)}`], { cwd: root });
+rmSync(source, { recursive: true });
 
 function start(command, args, env = {}) {
   const child = spawn(command, args, { env: { ...process.env, ...env }, stdio: ["pipe", "pipe", "inherit"] });

@@ -127,9 +127,12 @@ export class Codeq<C extends Commands<C> = AnyCommands> {
     return { ...posted, result: (o) => this.result<K>(posted.id, o) };
   }
 
-  /** enqueueBatch makes many tasks, each as enqueue does; each is accepted or refused on its own. The results have the order of the tasks. */
+  /**
+   * enqueueBatch makes many tasks, each as enqueue does; each is accepted or refused on its own. The results have the
+   * order of the tasks. It rejects if not one of them had a definite answer, because there is no server, for example.
+   */
   async enqueueBatch(tasks: readonly BatchItem<C>[], options: CallOptions = {}): Promise<BatchResult[]> {
-    return Promise.all(tasks.map(async ({ command, payload, ...more }): Promise<BatchResult> => {
+    const results = await Promise.all(tasks.map(async ({ command, payload, ...more }): Promise<BatchResult> => {
       try {
         return { task: await this.enqueue(command, payload as PayloadOf<C, Name<C>>, { ...more, ...options }) };
       } catch (error) {
@@ -137,6 +140,9 @@ export class Codeq<C extends Commands<C> = AnyCommands> {
         throw error;
       }
     }));
+    const first = results[0]?.error;
+    if (first && results.every(({ error }) => error && error.fate !== "refused")) throw first;
+    return results;
   }
 
   /**

@@ -29,11 +29,11 @@ const fates: Record<string, Fate> = {
   result_not_found: "late",
   draining: "away",
   overloaded: "putOff",
-  not_leader: "putOff",
   rate_limited: "putOff",
   storage_full: "putOff",
   auth_unavailable: "putOff",
   internal: "internal",
+  not_leader: "internal", // the leader may be lost after it has done what was asked
 };
 
 /** What a CodeqError is made of. @internal */

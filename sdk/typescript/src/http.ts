@@ -1,8 +1,9 @@
-import { onAbort } from "./clock.js";
+import { now, onAbort } from "./clock.js";
 import { CodeqError, garbled, isRefusal, outcomeUnknown, refusal, unanswered } from "./errors.js";
 
 const answerWithinMs = 15_000;
 const maxHops = 5;
+const lostForMs = 30_000;
 
 /** A token, or what returns one: it is asked before each request and each connection. */
 export type Token = string | (() => string | Promise<string>);
@@ -29,6 +30,7 @@ export interface Reply<T> {
 /** The addresses of the servers. They are tried in turn, and a server may name the one that leads. @internal */
 export class Servers {
   readonly #all: URL[];
+  readonly #lostAt = new Map<URL, number>();
   #at = 0;
 
   constructor(url: string | readonly string[]) {
@@ -44,16 +46,29 @@ export class Servers {
     return this.#all.length;
   }
 
-  /** leave goes on to the next address, unless somebody else has left this one. */
-  leave(from: URL): void {
-    if (from === this.current) this.#at = (this.#at + 1) % this.#all.length;
+  /** lost goes on to the next address after an error for which another may be better, unless somebody else has. */
+  lost(from: URL, error: unknown): void {
+    if (this.count === 1 || !(error instanceof CodeqError) || !["unreached", "away", "internal", "broken", "gateway"].includes(error.fate)) return;
+    this.#lostAt.set(from, now());
+    if (from === this.current) this.#at = (this.#at + 1) % this.count;
   }
 
-  /** prefer goes to the server that leads, if it is one of ours: the token goes nowhere else. */
-  prefer(leader: string | null | undefined): void {
-    if (!leader) return;
-    const at = this.#all.findIndex((u) => u.origin === leader || u.host === leader || u.href === `${leader}/` || u.href === leader);
-    if (at >= 0) this.#at = at;
+  /**
+   * leads goes to the server that an answer names as the leader, and reports whether it is another one. It must be one of
+   * ours, because the token goes there, and none that was lost a moment ago: others may reach it, and this client not.
+   */
+  leads(leader: string | null | undefined): boolean {
+    if (!leader || this.count === 1) return false;
+    let origin: string;
+    try {
+      origin = baseURL(leader).origin;
+    } catch {
+      return false;
+    }
+    const at = this.#all.findIndex((u) => u.origin === origin);
+    if (at < 0 || at === this.#at || now() - (this.#lostAt.get(this.#all[at]!) ?? -Infinity) < lostForMs) return false;
+    this.#at = at;
+    return true;
   }
 
   /** mayKnowToken reports whether an address has the host and port of one of ours. */
@@ -107,9 +122,8 @@ export class Http {
         return await this.#once<T>(call, at(base, call.path));
       } catch (error) {
         if (!(error instanceof CodeqError)) throw error;
-        const notHere = error.fate === "unreached" || error.fate === "away" || error.code === "not_leader";
-        if (notHere || error.fate === "broken" || error.fate === "gateway") this.servers.leave(base);
-        if (notHere && asked < this.servers.count) continue;
+        this.servers.lost(base, error);
+        if ((error.fate === "unreached" || error.fate === "away") && asked < this.servers.count) continue;
         throw call.remedy && unanswered(error.fate) ? outcomeUnknown(error, call.remedy) : error;
       }
     }
@@ -118,7 +132,7 @@ export class Http {
   async #once<T>(call: Call, to: URL): Promise<Reply<T>> {
     for (let hops = 0; ; hops++) {
       const [response, text] = await this.#send(call, to);
-      this.servers.prefer(response.headers.get("Codeq-Leader"));
+      this.servers.leads(response.headers.get("Codeq-Leader"));
       if (response.ok) return { body: parse(text, to, response.status) as T, headers: response.headers };
       const next = redirected(to, response.status, response.type, response.headers.get("Location"), hops);
       if (!next) throw answered(to, response.status, text, response.headers.get("Retry-After"));

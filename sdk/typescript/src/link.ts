@@ -72,16 +72,15 @@ export async function dial(p: Path, signal: AbortSignal, explain: boolean): Prom
       const token = await p.http.token(to);
       signal.throwIfAborted();
       const link = new Link(new Class(to.href.replace(/^http/, "ws"), p.subprotocol) as unknown as Socket, to);
-      const next = await link.greet({ ...p.hello(), ...(token ? { token } : {}) }, signal, { hops, explain });
+      const next = await link.greet({ ...p.hello(), ...(token ? { token } : {}) }, signal, { hops, explain, leads: (leader) => (p.http.servers.leads(leader) ? at(p.http.servers.current, p.path) : undefined) });
       if (!next) {
-        p.http.servers.prefer(link.welcome.leader);
+        p.http.servers.leads(link.welcome.leader); // for the next time
         return link;
       }
       to = next;
     }
   } catch (error) {
-    const elsewhere: Fate[] = ["unreached", "away", "broken", "gateway"];
-    if (error instanceof CodeqError && (elsewhere.includes(error.fate) || error.code === "not_leader")) p.http.servers.leave(base);
+    p.http.servers.lost(base, error);
     throw error;
   }
 }
@@ -102,7 +101,7 @@ export class Link {
   constructor(private readonly socket: Socket, private readonly to: URL) {}
 
   /** greet resolves when the welcome is there, with undefined, or with where the server redirects to. */
-  greet(hello: object, signal: AbortSignal, { hops, explain }: { hops: number; explain: boolean }): Promise<URL | undefined> {
+  greet(hello: object, signal: AbortSignal, { hops, explain, leads }: { hops: number; explain: boolean; leads: (leader: string | undefined) => URL | undefined }): Promise<URL | undefined> {
     return new Promise((done, fail) => {
       const { socket } = this;
       const late = setTimeout(() => over(this.#broken("sent no welcome in time")), welcomeWithinMs);
@@ -128,6 +127,10 @@ export class Link {
         }
       };
       socket.on?.("ping", () => this.#heard());
+      socket.on?.("upgrade", ((answer: { headers: Record<string, string> }) => {
+        const leader = leads(answer.headers["codeq-leader"]);
+        if (leader) over(undefined, leader);
+      }) as never);
       socket.on?.("unexpected-response", ((_: unknown, answer: NodeJS.ReadableStream & { statusCode: number; headers: Record<string, string> }) => {
         void readAll(answer).then((text) => refused(answer.statusCode, text, (name) => answer.headers[name]));
       }) as never);

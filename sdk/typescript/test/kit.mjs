@@ -126,8 +126,8 @@ export class Proxy {
         a.on("close", () => (p.sockets.delete(a), b.destroy()));
         a.on("data", (d) => {
           if (p.held) return;
-          if (p.see?.(way, d)) return; // the test has swallowed it
-          b.write(d);
+          const seen = p.see?.(way, d);
+          if (seen !== true) b.write(seen || d); // else the test has swallowed it
         });
       }
     }).listen(0, "127.0.0.1");

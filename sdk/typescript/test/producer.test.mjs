@@ -61,6 +61,9 @@ test("each task of a batch is accepted or refused on its own", async () => {
   const results = await client.enqueueBatch([{ command: "p.b", payload: 1 }, { command: "p b", payload: 2 }, { command: "p.b", payload: deep }, { command: "p.b", payload: 4, priority: 11 }, { command: "p.b", payload: 5 }]);
   assert.deepEqual(results.map((r) => r.error?.code ?? "ok"), ["ok", "invalid_command", "invalid_body", "invalid_priority", "ok"]);
   assert.match(results[1].error.message, /^command may hold/);
+  const lost = await stub((response) => response.destroy());
+  await assert.rejects(new Codeq({ url: lost.url }).enqueueBatch([{ command: "a", payload: 1 }, { command: "a", payload: 2 }]), { code: "outcome_unknown" });
+  assert.deepEqual(await client.enqueueBatch([]), []);
 });
 
 test("a wait for a result lasts until the task ends, its time is over or its signal ends", async () => {
@@ -139,13 +142,17 @@ test("redirects are followed with their body, and the token goes to no other ser
 test("several servers are tried in turn, and the one that leads is preferred", async () => {
   const dead = `http://127.0.0.1:${await freePort()}`;
   assert.equal((await new Codeq({ url: `${dead},${server.url}` }).enqueue("p.turn", 1)).replayed, false);
+  const stops = await stub((response) => json(response, 503, { error: "stops", code: "draining", retryable: true }));
+  assert.equal((await new Codeq({ url: [stops.url, server.url] }).enqueue("p.turn", 1)).replayed, false);
   const leader = await stub((response) => json(response, 202, { id: "l" }));
-  const follower = await stub((response) => json(response, 503, { error: "ask the leader", code: "not_leader", retryable: true }, { "Codeq-Leader": leader.url }));
-  const other = await stub((response) => json(response, 503, { error: "no", code: "not_leader", retryable: true }));
-  const c = new Codeq({ url: [follower.url, other.url, leader.url] });
-  assert.equal((await c.enqueue("a", 1)).id, "l");
-  assert.equal((await c.enqueue("a", 2)).id, "l");
-  assert.deepEqual([follower.asked.length, leader.asked.length], [1, 2]);
+  const follower = await stub((response) => json(response, 202, { id: "f" }, { "Codeq-Leader": leader.url }));
+  const c = new Codeq({ url: [follower.url, stops.url, leader.url] });
+  assert.deepEqual([(await c.enqueue("a", 1)).id, (await c.enqueue("a", 2)).id], ["f", "l"]);
+  const stranger = new Codeq({ url: [follower.url, stops.url] });
+  assert.deepEqual([(await stranger.enqueue("a", 1)).id, (await stranger.enqueue("a", 2)).id], ["f", "f"], "a leader that nobody named gets no token");
+  const lost = await stub((response) => json(response, 503, { error: "lost", code: "not_leader", retryable: true }));
+  await assert.rejects(new Codeq({ url: [lost.url, leader.url] }).enqueue("a", 1), { code: "not_leader" }, "it may have been done");
+  assert.equal((await new Codeq({ url: [lost.url, leader.url] }).enqueue("a", 1, { idempotencyKey: "k" })).id, "l");
   assert.throws(() => new Codeq({ url: "ftp://x" }), TypeError);
   assert.throws(() => new Codeq({ url: "" }).url, TypeError);
 });

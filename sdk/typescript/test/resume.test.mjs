@@ -210,7 +210,18 @@ test("a session is redirected", async (t) => {
   assert.deepEqual(await (await server.client().enqueue("r.h")).result(), { n: 8 });
 });
 
-test("the WebSocket of the platform does, too", async (t) => {
+test("a session moves to the server that leads, before it says hello", async (t) => {
+  const before = proxy.opened;
+  proxy.see = (way, data) => way === "down" && data.includes(" 101 ") && Buffer.from(String(data).replace("\r\n\r\n", `\r\nCodeq-Leader: ${server.url}\r\n\r\n`));
+  const { events } = work(t, { handlers: { "r.i": () => ({}) } }, `${proxy.url},${server.url}`);
+  await events.of("connected");
+  assert.equal(proxy.opened - before, 1);
+  proxy.cut();
+  assert.deepEqual(await (await server.client().enqueue("r.i")).result(), {});
+  assert.equal(events.all.filter((e) => e.type === "disconnected").length, 0);
+});
+
+test("the WebSocket of the platform is redirected, too", async (t) => {
   const child = node(t, `
     if (!globalThis.WebSocket) throw new Error("this platform has none");
     const handlers = { "n.a": (job) => ({ n: job.payload }) };
