@@ -99,6 +99,10 @@ faults: ## what went wrong with other queues, at its full size: half an hour or 
 	go test -count=1 -v -timeout 0 ./test/faults -faults.heavy
 	go test -count=1 -v ./test/bounds -bounds.idle=10000
 
+.PHONY: conform-faults
+conform-faults: ## put a fault for each script of codeq conform into the Go SDK, and see the script find it; six minutes
+	go test -count=1 -v -timeout 0 ./test/conform -run EachScript -conform.faults
+
 .PHONY: scale
 scale: ## measure what must not grow with the backlog beside SCALE=1000000 ready and as many delayed tasks
 	go test -count=1 -v -timeout 0 ./test/scale -run Nothing -scale.tasks=$(SCALE)

@@ -73,6 +73,11 @@ func WithNotices(notice func(sentence string)) Option {
 	return func(c *Client) { c.notice = notice }
 }
 
+// WithLogger sends the notices to a logger, at the level Info.
+func WithLogger(log *slog.Logger) Option {
+	return WithNotices(func(sentence string) { log.Info(sentence, "client", "codeq") })
+}
+
 // New makes a client for the server at an address: "127.0.0.1:8080",
 // "http://host:port" or "https://host/path". The nodes of a cluster are given with commas
 // between: the client asks the one that leads, as soon as an answer has named it, and any

@@ -231,6 +231,9 @@ func (l *workerLoop) lose(d *delivery, why string) {
 	d.lost = fmt.Errorf("%w: %s", ErrLeaseLost, why)
 	switch d.state {
 	case running:
+		if why == wire.RevokedTimeout {
+			d.cancel(ErrTimeout) // before its own deadline, by the clock of the server
+		}
 		d.cancel(d.lost)
 	case arrived, ready:
 		l.waiting = slices.DeleteFunc(l.waiting, func(other *delivery) bool { return other == d })

@@ -23,7 +23,7 @@
 // "order-1234", does not have this problem: Enqueue repeats a request whose answer
 // was lost, and the same key never makes a second task.
 //
-// A program that posts thousands of tasks opens a Session with Client.Dial. A
+// EnqueueBatch posts up to 1,000 tasks in one request. A program that posts thousands of tasks opens a Session with Client.Dial. A
 // Session has the same Enqueue, carries many requests at a time over one WebSocket,
 // and reconnects by itself.
 //
@@ -56,6 +56,9 @@
 // the answer: the second run must do no harm. A handler should watch its context,
 // which is cancelled when the task no longer belongs to this worker; context.Cause
 // says why.
+//
+// One worker can take tasks of several commands: Handle adds a handler for each to Handlers, Use
+// puts something around all of them, and WorkAll is Work for them.
 //
 // A program that takes a task now and then, such as a cron job, claims one and ends
 // it:

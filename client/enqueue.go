@@ -144,7 +144,8 @@ func Webhook(url string) EnqueueOption {
 
 // Trace gives a task the trace context of its producer, as in W3C Trace Context: the texts of the
 // headers traceparent and tracestate, of which the second may be empty. The worker gets both, and
-// so does the receiver of the webhook.
+// so does the receiver of the webhook. Without it a task that is posted with the context of a
+// handler of Work has the trace context of the handler's task.
 func Trace(parent, state string) EnqueueOption {
 	return func(r *wire.EnqueueRequest) error {
 		r.TraceParent, r.TraceState = parent, state
@@ -165,7 +166,7 @@ func Trace(parent, state string) EnqueueOption {
 // Key does not reach it, the error is an *UnreachableError. After both there is no task,
 // unless the code of the refusal is internal.
 func (c *Client) Enqueue(ctx context.Context, command string, payload any, options ...EnqueueOption) (*Enqueued, error) {
-	request, err := newRequest(command, payload, options)
+	request, err := newRequest(ctx, command, payload, options)
 	if err != nil {
 		return nil, err
 	}
@@ -176,7 +177,7 @@ func (c *Client) Enqueue(ctx context.Context, command string, payload any, optio
 // little cost. A request that the server refuses for now, because it is busy, is repeated.
 // If ctx ends before the answer, the error wraps ErrOutcomeUnknown and the cause of ctx.
 func (s *Session) Enqueue(ctx context.Context, command string, payload any, options ...EnqueueOption) (*Enqueued, error) {
-	request, err := newRequest(command, payload, options)
+	request, err := newRequest(ctx, command, payload, options)
 	if err != nil {
 		return nil, err
 	}
@@ -184,8 +185,8 @@ func (s *Session) Enqueue(ctx context.Context, command string, payload any, opti
 }
 
 // newRequest makes a request and checks it by the rules of the server, so that a bad one
-// is not sent.
-func newRequest(command string, payload any, options []EnqueueOption) (*wire.EnqueueRequest, error) {
+// is not sent. A task that a handler posts belongs to the trace of its own task.
+func newRequest(ctx context.Context, command string, payload any, options []EnqueueOption) (*wire.EnqueueRequest, error) {
 	encoded, err := encode(payload)
 	if err != nil {
 		return nil, fmt.Errorf("encode payload of %s: %w", command, err)
@@ -195,6 +196,9 @@ func newRequest(command string, payload any, options []EnqueueOption) (*wire.Enq
 		if err := option(request); err != nil {
 			return nil, err
 		}
+	}
+	if task := TaskFrom(ctx); request.TraceParent == "" {
+		request.TraceParent, request.TraceState = task.TraceParent, task.TraceState
 	}
 	if refusal := request.Check(); refusal != nil {
 		return nil, refusal

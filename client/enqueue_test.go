@@ -31,7 +31,7 @@ func TestEnqueueSaysWhatItsOptionsSay(t *testing.T) {
 		`{"command":"c","payload":1,"runAt":"2030-01-02T03:04:05.000Z"}`:                            {1, []EnqueueOption{RunAt(at)}},
 		`{"command":"c","payload":` + `"` + strings.Repeat("x", wire.MaxPayloadBytes-2) + `"` + `}`: {strings.Repeat("x", wire.MaxPayloadBytes-2), nil},
 	} {
-		r, err := newRequest("c", given.payload, given.options)
+		r, err := newRequest(t.Context(), "c", given.payload, given.options)
 		if err != nil {
 			t.Errorf("%.80s: %v", want, err)
 		} else if got := string(wire.AppendEnqueueRequest(nil, r)); got != want {
@@ -62,7 +62,7 @@ func TestEnqueueRefusesBeforeItAsks(t *testing.T) {
 		"delay and a time":  {"c", 1, both},
 		"too many attempts": {"c", 1, []EnqueueOption{MaxAttempts(1001)}},
 	} {
-		if r, err := newRequest(given.command, given.payload, given.options); err == nil {
+		if r, err := newRequest(t.Context(), given.command, given.payload, given.options); err == nil {
 			t.Errorf("%s: made a request %+v", name, r)
 		}
 	}

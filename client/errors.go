@@ -24,6 +24,11 @@ var (
 	// waiting for it. A handler that stops early because its worker drains (see Draining)
 	// returns it: the task is handed back and no attempt is counted.
 	ErrStopping = errors.New("worker is stopping")
+	// ErrRedirected: the server has moved, and its redirect must not be followed; the error
+	// names the address.
+	ErrRedirected = errors.New("the server has moved")
+	// ErrNotCodeq: an answer came that is none of codeq, for example of a proxy.
+	ErrNotCodeq = errors.New("the answer is not one of codeq")
 	// ErrGraceOver: the context of Work ended, and some handlers still ran when the
 	// grace was over.
 	ErrGraceOver = errors.New("some handlers still ran when the grace was over")

@@ -45,12 +45,12 @@ func TestFindSendsTheQueryAndReadsThePage(t *testing.T) {
 }
 
 func TestLabelsOfATaskAreChecked(t *testing.T) {
-	r, err := newRequest("c", 1, []EnqueueOption{Label("run", "1"), Label("customer", "a=b")})
+	r, err := newRequest(t.Context(), "c", 1, []EnqueueOption{Label("run", "1"), Label("customer", "a=b")})
 	if err != nil || r.Labels != "customer=a=b\nrun=1" {
 		t.Errorf("%+v, %v", r, err)
 	}
 	for _, option := range []EnqueueOption{Label("a=b", "c"), Label("", "c"), Label("a", ""), Label("a", "\n")} {
-		if r, err := newRequest("c", 1, []EnqueueOption{option}); err == nil {
+		if r, err := newRequest(t.Context(), "c", 1, []EnqueueOption{option}); err == nil {
 			t.Errorf("%q passes", r.Labels)
 		}
 	}

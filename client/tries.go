@@ -147,6 +147,11 @@ type failed struct {
 // Unwrap is the error itself.
 func (f *failed) Unwrap() error { return f.error }
 
+// Is reports what the fate says to programs.
+func (f *failed) Is(target error) bool {
+	return target == ErrRedirected && f.how == moved || target == ErrNotCodeq && f.how&(gateway|foreign|garbled) != 0
+}
+
 // fateOf is the fate of a try that returned err; 0 for nil.
 func fateOf(err error) fate {
 	if err == nil {

@@ -2,7 +2,6 @@ package client
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"reflect"
@@ -89,14 +88,7 @@ func Work[T, R any](ctx context.Context, c *Client, command string,
 	if err := checkResultType(reflect.TypeFor[R]()); err != nil {
 		return err
 	}
-	return c.work(ctx, command, func(ctx context.Context, d Delivery) Outcome {
-		var payload T
-		if err := json.Unmarshal(d.Task.Payload, &payload); err != nil {
-			return Nack("the payload does not fit the handler: " + err.Error())
-		}
-		result, err := handler(ctx, payload)
-		return outcomeOf(ctx, result, err)
-	}, options)
+	return c.work(ctx, []string{command}, typed(handler), options)
 }
 
 // handlers run the handler of one Work.
@@ -107,7 +99,7 @@ type handlers struct {
 	overdue chan struct{}
 }
 
-func (c *Client) work(ctx context.Context, command string, handler Handler, options []WorkOption) error {
+func (c *Client) work(ctx context.Context, commands []string, handler Handler, options []WorkOption) error {
 	h := &handlers{handler: handler, notice: c.notice, overdue: make(chan struct{})}
 	o := workOptions{grace: defaultGrace}
 	for _, option := range options {
@@ -116,7 +108,7 @@ func (c *Client) work(ctx context.Context, command string, handler Handler, opti
 	if o.grace < 0 {
 		return fmt.Errorf("the grace must not be negative, got %s", o.grace)
 	}
-	o.Commands, o.Handler = []string{command}, h.handle
+	o.Commands, o.Handler = commands, h.handle
 	worker, err := c.NewWorker(o.WorkerOptions)
 	if err != nil {
 		return err

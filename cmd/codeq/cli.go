@@ -49,6 +49,7 @@ type others struct {
 	Version    versionCmd    `cmd:"" group:"Other" eg:"codeq version" help:"Show the version of this program and of the server."`
 	Help       helpCmd       `cmd:"" group:"Other" without:"url,token,tenant,ca,client-cert,json,quiet" pages:"" eg:"codeq help queue set\ncodeq help exit-codes" help:"Show the help of a command, or the table of exit-codes."`
 	TestServer testServerCmd `cmd:"" name:"test-server" group:"Other" without:"url,token,tenant,ca,client-cert" eg:"codeq test-server --until-eof" help:"Run a server for tests, in memory and with a clock that you move."`
+	Conform    conformCmd    `cmd:"" group:"Other" without:"url,token,tenant,ca,client-cert" eg:"codeq conform -- ./driver" help:"Try an SDK in any language, named by its driver."`
 }
 
 // clients are the commands about who uses the server.

@@ -57,6 +57,8 @@ func TestU10EveryErrorOfTheClientHasAnExitCode(t *testing.T) {
 		"ErrTimeout":        {client.ErrTimeout, exitFailed},
 		"ErrStopping":       {client.ErrStopping, exitFailed},
 		"ErrGraceOver":      {client.ErrGraceOver, exitFailed},
+		"ErrRedirected":     {client.ErrRedirected, exitFailed},
+		"ErrNotCodeq":       {client.ErrNotCodeq, exitFailed},
 		"nothing":           {nil, exitFine},
 		"anything":          {errors.New("anything"), exitFailed},
 		"deadline":          {context.DeadlineExceeded, exitAgain},
