@@ -176,10 +176,10 @@ func (h *outputHouse) lines() map[string][]string {
 		"bench":        {"bench", "--seconds", "0.1", "--warm-up", "0", "--producers", "1", "--url", h.url},
 		"demo":         {"--json", "demo", "--seconds", "0.2", "--url", h.url},
 		"test server":  {"test-server", "--until-eof"}, "conform": {"--json", "conform", "--list"},
-		"config show":  {"config", "show"},
-		"a secret":     {"config", "webhook-secret"},
-		"health":       {"health"},
-		"version":      {"version"}, "completion": {"completion", "bash"},
+		"config show": {"config", "show"},
+		"a secret":    {"config", "webhook-secret"},
+		"health":      {"health"},
+		"version":     {"version"}, "completion": {"completion", "bash"},
 		"exit codes": {"help", "exit-codes"},
 	}
 }

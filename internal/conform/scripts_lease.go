@@ -162,8 +162,8 @@ var leaseScripts = []script{
 		p.say(first)
 		x.want("delivery", members{"delivery": 1})
 		p.say(first, first)
-		p.push(2)
 		x.never("delivery", nil)
+		p.push(2)
 	}},
 }
 
