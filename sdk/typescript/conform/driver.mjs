@@ -101,7 +101,7 @@ const commands = {
     const stop = new AbortController();
     watches.set(c.id, stop);
     try {
-      for await (const news of client(c).watch({ kind: "events", commands: [c.queue] }, { signal: stop.signal })) say({ event: "news", id: c.id, kind: news.type });
+      for await (const news of client(c).watch({ kind: "queues", commands: [c.queue] }, { signal: stop.signal })) say({ event: "news", id: c.id, kind: news.type });
     } catch (e) {
       if (!stop.signal.aborted) say({ event: "error", id: c.id, code: e.code ?? "bug", message: e.message });
     }

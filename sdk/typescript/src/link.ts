@@ -288,6 +288,8 @@ export class Dialer {
   goodbye = false;
   #tries = 0;
   #reached = false;
+  /** The last error was an answer, so it is worth asking for the next one. */
+  #answered = false;
   #toldAt = -Infinity;
 
   /** `lasting` are the fates after which a link that was there once is given up. */
@@ -299,7 +301,7 @@ export class Dialer {
     this.goodbye = false;
     for (;;) {
       try {
-        const link = await dial(this.path, signal, this.#tries % 4 === 0);
+        const link = await dial(this.path, signal, this.#tries % 4 === 0 || this.#answered);
         if (this.#reached) this.notice(`connected to ${this.path.http.servers.current.origin} again`);
         this.#tries = 0;
         this.#reached = true;
@@ -308,6 +310,7 @@ export class Dialer {
       } catch (error) {
         signal.throwIfAborted();
         const fate = error instanceof CodeqError ? error.fate : "refused";
+        this.#answered = error instanceof CodeqError && error.status !== undefined;
         if (this.#reached ? this.lasting.includes(fate) : !again.first.has(fate)) throw error;
         if (now() - this.#toldAt >= sayEveryMs) {
           this.#toldAt = now();
