@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import copy
 import inspect
 import json
 import math
@@ -24,6 +26,8 @@ WAIT_SECONDS = 60
 P = ParamSpec("P")
 R = TypeVar("R")
 Seconds = float | timedelta
+_Made = tuple[dict[str, Any], bool]  # a task, and whether it was there already
+_Turn = list[tuple["asyncio.Future[_Made]", str]]
 
 
 def dumps(value: Any) -> str:
@@ -188,6 +192,8 @@ class Client:
     ) -> None:
         self.transport = Transport(url, token, tenant, tls)
         self.timeout = timeout
+        self._turn: _Turn = []
+        self._sending: set[asyncio.Task[None]] = set()
 
     async def __aenter__(self) -> Client:
         return self
@@ -196,7 +202,10 @@ class Client:
         await self.close()
 
     async def close(self) -> None:
-        """Close connections that no call uses."""
+        """End posts that are not answered, and close the connections that no other call uses."""
+        for sending in list(self._sending):
+            sending.cancel()
+        await asyncio.gather(*self._sending, return_exceptions=True)
         await self.transport.close()
 
     @takes(NewTask)
@@ -204,45 +213,73 @@ class Client:
         """Post one task, with the arguments of :class:`NewTask`. It is on the disk of the server when this
         returns."""
         task = NewTask(*args, **members)
-        body = task.encode().encode()
+        encoded = task.encode()
+        made, replayed = await self._post(lambda _: self._with_others(encoded), task.idempotency_key is not None)
+        return Task.of(made, replayed)
 
-        async def post(_: float) -> Answer:
-            return await self.transport.request("POST", "/tasks", body)
+    async def _with_others(self, encoded: str) -> _Made:
+        """Posts a task in one request with those of other coroutines that post in the same turn of the loop."""
+        loop = asyncio.get_running_loop()
+        if not self._turn:
+            loop.call_soon(self._end_turn)
+        answer: asyncio.Future[_Made] = loop.create_future()
+        self._turn.append((answer, encoded))
+        return await answer
 
-        answer = await self._post(post, task.idempotency_key is not None)
-        return Task.of(self._json(answer, changes=True), answer.headers.get("idempotent-replayed", "").lower() == "true")
+    def _end_turn(self) -> None:
+        turn, self._turn = self._turn, []
+        for part in _parts(turn):
+            sending = asyncio.get_running_loop().create_task(self._send(part))
+            self._sending.add(sending)
+            sending.add_done_callback(self._sending.discard)
+
+    async def _send(self, part: Sequence[tuple[asyncio.Future[_Made], str]]) -> None:
+        made: Sequence[_Made | Error]
+        try:
+            if len(part) > 1:
+                made = [_made(one) for one in await self._batch([encoded for _, encoded in part])]
+            else:
+                answer = await self.transport.request("POST", "/tasks", part[0][1].encode())
+                made = [(self._json(answer, changes=True), answer.headers.get("idempotent-replayed", "").lower() == "true")]
+        except Error as problem:
+            made = [copy.copy(problem) for _ in part]
+        except asyncio.CancelledError:
+            made = [Error("the client was closed", code="outcome_unknown", fate=errors.BROKEN) for _ in part]
+        for (waiting, _), one in zip(part, made):
+            if waiting.done():
+                continue
+            if isinstance(one, Error):
+                waiting.set_exception(one)
+            else:
+                waiting.set_result(one)
 
     async def enqueue_many(self, tasks: Sequence[NewTask]) -> list[Task | Error]:
         """Post many tasks, at most 1,000 in one request. Each is accepted or refused by itself: the answer has, in
         the order of the tasks, a task or the error of it. Requests in which every task has an idempotency key are
         repeated like :meth:`enqueue`; if a later request fails for good, its error is that of all its tasks."""
         results: list[Task | Error] = []
-        for part in _parts(tasks):
-            body = f'{{"tasks":[{",".join(encoded for _, encoded in part)}]}}'.encode()
+        for part in _parts([(task, task.encode()) for task in tasks]):
+            bodies = [encoded for _, encoded in part]
             try:
-                answers = await self._post_batch(body, all(task.idempotency_key for task, _ in part))
+                answers = await self._post(lambda _: self._batch(bodies, "return=minimal"), all(task.idempotency_key for task, _ in part))
             except Error as problem:
                 if not results:
                     raise
                 answers = [problem] * len(part)
             for (task, _), one in zip(part, answers):
-                if isinstance(one, Error):
-                    results.append(one)
-                elif "code" in one:
-                    results.append(errors.from_answer(one))
-                else:
-                    raw = {"id": one["id"], "command": command_of(task.command)}
-                    results.append(Task.of(raw, bool(one.get("replayed"))))
+                answer = one if isinstance(one, Error) else _made(one)
+                results.append(answer if isinstance(answer, Error) else Task.of({"command": command_of(task.command), **answer[0]}, answer[1]))
         return results
 
-    async def _post_batch(self, body: bytes, keyed: bool) -> list[Any]:
-        async def post(_: float) -> Answer:
-            return await self.transport.request("POST", "/tasks/batch", body, {"Prefer": "return=minimal"})
+    async def _batch(self, tasks: Sequence[str], prefer: str = "") -> list[Any]:
+        body = f'{{"tasks":[{",".join(tasks)}]}}'.encode()
+        answer = await self.transport.request("POST", "/tasks/batch", body, {"Prefer": prefer} if prefer else None)
+        results = self._json(answer, changes=True).get("results")
+        if not isinstance(results, list) or len(results) != len(tasks):
+            raise unsure(Error("the answer to a batch has not its length", code="not_codeq", fate=errors.GARBLED))
+        return results
 
-        found = self._json(await self._post(post, keyed), changes=True)
-        return list(found["results"])
-
-    async def _post(self, post: Callable[[float], Awaitable[Answer]], keyed: bool) -> Answer:
+    async def _post(self, post: Callable[[float], Awaitable[R]], keyed: bool) -> R:
         if keyed:
             return await persist(errors.KEYED, self.timeout, post, keyed=True)
         try:
@@ -332,15 +369,19 @@ def _id(task: Task | str) -> str:
     return quote(task.id if isinstance(task, Task) else task, safe="")
 
 
-def _parts(tasks: Sequence[NewTask]) -> list[list[tuple[NewTask, str]]]:
-    """The tasks as JSON, in parts that fit into requests."""
-    parts: list[list[tuple[NewTask, str]]] = []
+def _made(one: dict[str, Any]) -> _Made | Error:
+    """The answer for one task of a batch."""
+    return errors.from_answer(one) if "code" in one else (one.get("task", one), bool(one.get("replayed")))
+
+
+def _parts(items: Sequence[tuple[R, str]]) -> Sequence[list[tuple[R, str]]]:
+    """Tasks as JSON, in parts that fit into requests."""
+    parts: list[list[tuple[R, str]]] = []
     size = 0
-    for task in tasks:
-        encoded = task.encode()
-        size += len(encoded)
+    for item in items:
+        size += len(item[1])
         if not parts or len(parts[-1]) == BATCH_TASKS or size > BATCH_BYTES:
             parts.append([])
-            size = len(encoded)
-        parts[-1].append((task, encoded))
+            size = len(item[1])
+        parts[-1].append(item)
     return parts

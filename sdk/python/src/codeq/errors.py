@@ -88,6 +88,17 @@ class Error(Exception):
     def __str__(self) -> str:
         return f"{self.message} ({self.code})"
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _again, (type(self), self.args, self.__dict__)
+
+
+def _again(kind: type[Error], args: tuple[Any, ...], members: dict[str, Any]) -> Error:
+    """The copy of an error, for copy and for another process."""
+    error = kind.__new__(kind, *args)
+    error.args = args
+    error.__dict__.update(members)
+    return error
+
 
 class TaskFailed(Error):
     """The task whose result was asked for ended without one. ``outcome`` is FAILED or CANCELLED, ``record``
