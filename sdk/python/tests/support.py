@@ -99,7 +99,9 @@ class Line:
 
     async def __aexit__(self, *_: object) -> None:
         self._server.close()
-        self.cut()
+        while self._open:  # also what is being opened now
+            self.cut()
+            await asyncio.sleep(0.01)
         await self._server.wait_closed()
 
     def cut(self) -> None:
@@ -110,8 +112,12 @@ class Line:
         if self.closed:
             return writer.transport.abort()
         self.connections += 1
-        to_reader, to_writer = await asyncio.open_connection(*self._to)
-        self._open |= {writer, to_writer}
+        self._open.add(writer)
+        try:
+            to_reader, to_writer = await asyncio.open_connection(*self._to)
+        except BaseException:
+            return writer.transport.abort()
+        self._open.add(to_writer)
         with contextlib.suppress(OSError):
             await asyncio.gather(self._pass(reader, to_writer, True), self._pass(to_reader, writer, False))
         for one in (writer, to_writer):

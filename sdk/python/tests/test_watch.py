@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 
 from support import Line, Server, codeq
 import support
@@ -77,3 +78,5 @@ class Watch(support.Case):
             self.assertEqual(one.kind, "snapshot")
             self.assertIn("version", one.data["server"])
             break
+        gc.collect()
+        await asyncio.sleep(0.1)  # without `async with` the end of the watch is left to the collector and the loop

@@ -149,12 +149,14 @@ class Engine:
         await asyncio.wait({links, over}, return_when=asyncio.FIRST_COMPLETED)
         for timer in self._timers.values():
             timer.cancel()
-        for task in (links, over):
-            task.cancel()
-        ended, _ = await asyncio.gather(links, over, return_exceptions=True)
+        over.cancel()
+        while not links.done():
+            links.cancel()  # again, because a wait that ends at that moment takes a cancellation for its own
+            await asyncio.wait({links}, timeout=2)
+        ended = None if links.cancelled() else links.exception()
         if isinstance(ended, Error):
             self.error = self.error or ended
-        elif isinstance(ended, Exception):
+        elif ended is not None:
             raise ended
 
     async def _keep_linked(self) -> None:

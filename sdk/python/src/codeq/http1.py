@@ -8,9 +8,9 @@ import json
 import os
 import ssl
 import time
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 from urllib.parse import urljoin, urlsplit
 
 from . import errors
@@ -27,6 +27,7 @@ MAX_MESSAGE = 4 << 20
 MAX_HOPS = 5
 _MAX_IDLE = 64
 
+R = TypeVar("R")
 Streams = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 
 
@@ -122,6 +123,23 @@ class _Patience:
         self._abort()
 
 
+async def _within(seconds: float, awaitable: Awaitable[R], drop: Callable[[R], None]) -> R:
+    """What is waited for; if that ends too late, or this side was cancelled meanwhile, it is dropped. (asyncio.wait_for
+    loses what ends at the moment of a cancellation, or loses the cancellation.)"""
+    task = asyncio.ensure_future(awaitable)
+    try:
+        await asyncio.wait({task}, timeout=seconds)
+        if task.done():
+            return task.result()
+        raise asyncio.TimeoutError
+    except (asyncio.CancelledError, asyncio.TimeoutError):
+        task.cancel()
+        await asyncio.wait({task})
+        if not task.cancelled() and task.exception() is None:
+            drop(task.result())
+        raise
+
+
 class Transport:
     """Sends requests to one of several servers: to the one that answered last, and to the next one in turn when
     that is not there. Connections are kept for the next request, for the event loop that made them."""
@@ -203,9 +221,8 @@ class Transport:
             self._tls = self._tls or ssl.create_default_context()
             tls = self._tls
         try:
-            return await asyncio.wait_for(
-                asyncio.open_connection(to.host, to.port, ssl=tls, limit=MAX_MESSAGE // 16), CONNECT_SECONDS
-            )
+            opening = asyncio.open_connection(to.host, to.port, ssl=tls, limit=MAX_MESSAGE // 16)
+            return await _within(CONNECT_SECONDS, opening, lambda streams: streams[1].close())
         except ssl.SSLCertVerificationError as problem:
             raise unreachable(f"the certificate of {to} is not trusted: {problem.verify_message}", errors.MISTRUSTED) from problem
         except ssl.SSLError as problem:
@@ -273,7 +290,8 @@ class Transport:
         """Opens a WebSocket at one of the servers."""
         at = self._at
         try:
-            return await asyncio.wait_for(self._upgrade(self.servers[at], path, subprotocol), CONNECT_SECONDS + ANSWER_SECONDS)
+            upgrading = self._upgrade(self.servers[at], path, subprotocol)
+            return await _within(CONNECT_SECONDS + ANSWER_SECONDS, upgrading, lambda socket: socket.abort())
         except asyncio.TimeoutError:
             self._pass_over(at)
             raise no_answer(self.servers[at], errors.BROKEN, "no answer came in time") from None

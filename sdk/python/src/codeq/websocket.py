@@ -9,6 +9,7 @@ import contextlib
 import hashlib
 import os
 import struct
+from collections.abc import Awaitable
 from typing import Final
 
 from .errors import Closed
@@ -217,16 +218,19 @@ class WebSocket:
 
     async def _finish(self) -> None:
         """Wait for a moment until the peer has closed, so that the last frame is not lost, then close."""
-        with contextlib.suppress(OSError, EOFError, asyncio.TimeoutError):
-            await asyncio.wait_for(self._discard(), _GOODBYE)
-        await self._let_go()
+        await self._let_go(self._discard())
 
     async def _discard(self) -> None:
         while await self._reader.read(_READ):
             pass
 
-    async def _let_go(self) -> None:
-        self._writer.close()
+    async def _let_go(self, first: Awaitable[None]) -> None:
+        """Close the socket after what comes first, or at once if this task is cancelled meanwhile."""
+        try:
+            with contextlib.suppress(Closed, OSError, EOFError, asyncio.TimeoutError):
+                await asyncio.wait_for(first, _GOODBYE)
+        finally:
+            self._writer.close()
         with contextlib.suppress(OSError, EOFError, asyncio.TimeoutError):
             await asyncio.wait_for(self._writer.wait_closed(), _GOODBYE)
 
@@ -235,10 +239,9 @@ class WebSocket:
         No other task may be in :meth:`receive`."""
         if self._ended is None and not self._writer.is_closing():
             self._say_goodbye(code.to_bytes(2, "big") + reason.encode()[:123])
-            with contextlib.suppress(Closed, asyncio.TimeoutError):
-                await asyncio.wait_for(self._until_closed(), _GOODBYE)
+            await self._let_go(self._until_closed())
         self._ended = self._ended or Closed(code, reason)
-        await self._let_go()
+        await self._let_go(asyncio.sleep(0))
 
     async def _until_closed(self) -> None:
         while True:
