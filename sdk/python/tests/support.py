@@ -118,13 +118,13 @@ class Line:
         except BaseException:
             return writer.transport.abort()
         self._open.add(to_writer)
-        with contextlib.suppress(OSError):
-            await asyncio.gather(self._pass(reader, to_writer, True), self._pass(to_reader, writer, False))
-        for one in (writer, to_writer):
-            self._open.discard(one)
-            one.close()
+        try:
             with contextlib.suppress(OSError):
-                await one.wait_closed()
+                await asyncio.gather(self._pass(reader, to_writer, True), self._pass(to_reader, writer, False))
+        finally:
+            for one in (writer, to_writer):
+                self._open.discard(one)
+                one.close()
 
     async def _pass(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, up: bool) -> None:
         with contextlib.suppress(OSError):

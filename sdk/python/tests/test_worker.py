@@ -477,7 +477,7 @@ class CommandLine(Case):
         return process
 
     async def _gone(self, process: asyncio.subprocess.Process) -> None:
-        if process.returncode is None:
+        with contextlib.suppress(ProcessLookupError):
             process.kill()
         await process.wait()
 

@@ -119,7 +119,7 @@ class Client:
         """See :meth:`codeq.Client.watch`. Close the iterator, or let it go, to end the watch."""
         self._running()
         watch = self._inner.watch(kind, **filter)
-        told = watch.__aiter__()
+        told = self._call(lambda c: watch.__aenter__()).__aiter__()
         try:
             while True:
                 yield self._call(lambda c: told.__anext__())

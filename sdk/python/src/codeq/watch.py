@@ -62,6 +62,7 @@ class Watch:
         return {"creationId": self._creation_id, "positions": dict(self._positions)}
 
     async def __aenter__(self) -> Watch:
+        self._told = self._tell()
         return self
 
     async def __aexit__(self, *_: object) -> None:
@@ -69,7 +70,8 @@ class Watch:
             await self._told.aclose()
 
     def __aiter__(self) -> AsyncIterator[News]:
-        self._told = self._told or self._tell()
+        if self._told is None:
+            raise RuntimeError("a watch has a connection to close: use it inside `async with`")
         return self._told
 
     async def _tell(self) -> AsyncGenerator[News, None]:
