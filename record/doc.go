@@ -39,7 +39,7 @@
 // of them: their ids rise in it. Retention deletes them together, as a rule.
 //
 // A small payload or result has no key: it stands within the record of its task.
-// Outside every span there is one key, CreationKey.
+// Outside every span there are two keys, CreationKey and, in a cluster, PositionKey.
 //
 // A queue gets its number in the batch of its first key, from a mark that only rises,
 // and its name is written under that number; the name goes in the batch that removes

@@ -14,9 +14,13 @@ import (
 // MaxShards is the most shards that a data directory can be made with.
 const MaxShards = 32
 
-// CreationKey is the one key outside the spans: read as a shard number, "co" is far
-// beyond the last shard.
-const CreationKey = "codeq/meta/creation"
+// CreationKey and PositionKey are the keys outside the spans: read as a shard number, "co"
+// is far beyond the last shard. A node of a cluster keeps under PositionKey up to where of
+// the shared log its database is.
+const (
+	CreationKey = "codeq/meta/creation"
+	PositionKey = "codeq/meta/position"
+)
 
 const (
 	spanBytes  = 2

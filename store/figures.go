@@ -94,6 +94,7 @@ func (g *Guard) writeMetrics(p *meter.Page) {
 // writeDatabase says how the database fares: what waits for compaction, what
 // memory it has, what it wrote.
 func (s *Store) writeDatabase(p *meter.Page) {
+	defer s.holdDatabase()()
 	m := s.db.Metrics()
 	total := m.Total()
 	gauge := func(name, help string, value float64) { p.One("codeq_pebble_"+name, meter.Gauge, help, value) }

@@ -59,6 +59,9 @@ type manifest struct {
 	// BackupAt is the moment of the newest copy that was handed out whole, in a
 	// backup its own; empty before the first.
 	BackupAt string `json:"backupAt,omitempty"`
+	// Node is the id of the node of a cluster that the directory belongs to; empty for a
+	// server alone and in backups.
+	Node string `json:"node,omitempty"`
 }
 
 // backupAt is the moment of the newest backup, the zero time if there is none.
@@ -94,6 +97,9 @@ func (s *Store) openOrCreate() error {
 	if m == nil {
 		return s.create()
 	}
+	if err := s.mustBeOf(m.Node); err != nil {
+		return err
+	}
 	if s.options.Shards != 0 && s.options.Shards != m.Shards {
 		return refuse(s.path(manifestName), "the directory was made with %d shards, which can never change, "+
 			"but %d were asked for; leave the number out or use another directory", m.Shards, s.options.Shards)
@@ -112,6 +118,21 @@ func (s *Store) openOrCreate() error {
 	s.shards = m.Shards
 	s.keepBackupAt(m.backupAt())
 	return s.openReady(m)
+}
+
+// mustBeOf refuses the directory of a node of a cluster to anybody else who would write.
+func (s *Store) mustBeOf(node string) error {
+	file := s.path(manifestName)
+	switch {
+	case node == s.options.Node || s.readOnly:
+		return nil
+	case s.options.Node == "":
+		return refuse(file, "the directory belongs to node %s of a cluster, whose other nodes would not know what a server alone does; "+
+			"start it with --cluster, or make a server alone of a backup with \"codeq restore\"", node)
+	case node == "":
+		return refuse(file, "the directory belongs to a server alone; make it the first node of a cluster with \"codeq cluster init\"")
+	}
+	return refuse(file, "the directory belongs to node %s, not to %s", node, s.options.Node)
 }
 
 // mustHoldData refuses a directory that a server has not made.
@@ -210,6 +231,10 @@ func (s *Store) create() error {
 		CreationID: wire.TaskID(wire.NewUUIDv7(now.UnixMilli(), random)).String(),
 		State:      stateNew,
 		CreatedAt:  now.Format(time.RFC3339),
+		Node:       s.options.Node,
+	}
+	if s.options.CreationID != "" {
+		m.CreationID = s.options.CreationID
 	}
 	if m.Shards == 0 {
 		m.Shards = DefaultShards

@@ -33,6 +33,9 @@ type Checkpoint struct {
 // Checkpoint makes a checkpoint while the shards go on. There is one at a time.
 // Any goroutine.
 func (s *Store) Checkpoint() (*Checkpoint, error) {
+	if s.node != nil {
+		return s.node.Checkpoint()
+	}
 	if !s.checkpointing.TryLock() {
 		return nil, ErrCheckpointBusy
 	}
@@ -40,9 +43,11 @@ func (s *Store) Checkpoint() (*Checkpoint, error) {
 	if err := s.writeCheckpoint(c.dir, c.at); err != nil {
 		return nil, errors.Join(err, c.Close())
 	}
-	if err := c.note(); err != nil {
+	lengths, err := s.noteLogs(s.options.FS.PathJoin(c.dir, databaseName))
+	if err != nil {
 		return nil, errors.Join(fmt.Errorf("make checkpoint: %w", err), c.Close())
 	}
+	c.lengths = lengths
 	return c, nil
 }
 
@@ -61,38 +66,38 @@ func (s *Store) writeCheckpoint(dir string, at time.Time) error {
 	if err != nil {
 		return fmt.Errorf("make checkpoint: %w", err)
 	}
-	m.State, m.BackupAt = stateBackup, at.Format(time.RFC3339)
+	m.State, m.BackupAt, m.Node = stateBackup, at.Format(time.RFC3339), ""
 	if err := writeManifest(fs, dir, m); err != nil {
 		return fmt.Errorf("make checkpoint: %w", err)
 	}
 	return nil
 }
 
-// note measures the logs and the MANIFEST, and notes as synced what they hold: the
-// directory tells by itself when a copy of it has lost something.
-func (c *Checkpoint) note() error {
-	fs := c.store.options.FS
-	s, err := newSynced(fs, fs.PathJoin(c.dir, databaseName), c.store.options.Log)
+// noteLogs measures the logs and the MANIFEST of a checkpoint of the database, and notes as
+// synced what they hold: the directory tells by itself when a copy of it has lost something.
+func (s *Store) noteLogs(dir string) (map[logFile]int64, error) {
+	fs := s.options.FS
+	notes, err := newSynced(fs, dir, s.options.Log)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	names, err := fs.List(s.dir)
+	names, err := fs.List(dir)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	c.lengths = make(map[logFile]int64)
+	lengths := make(map[logFile]int64)
 	for _, name := range names {
 		f, ok := parseLogFile(name)
 		if !ok {
 			continue
 		}
-		scan, err := s.scan(f)
+		scan, err := notes.scan(f)
 		if err != nil {
-			return err
+			return nil, err
 		}
-		c.lengths[f] = scan.records
+		lengths[f] = scan.records
 	}
-	return s.rewrite(c.lengths)
+	return lengths, notes.rewrite(lengths)
 }
 
 // removeCheckpoint removes what a checkpoint has left in the data directory.
@@ -159,6 +164,9 @@ func (c *Checkpoint) Delivered() error {
 // the one that the directory was restored from; the zero time before the first. Any
 // goroutine.
 func (s *Store) LastBackup() time.Time {
+	if s.node != nil {
+		return s.node.LastBackup()
+	}
 	at := s.backupAtMs.Load()
 	if at == 0 {
 		return time.Time{}

@@ -101,6 +101,9 @@ func (sp *Span) commit(how *pebble.WriteOptions) (uint64, error) {
 	}
 	b.close()
 	number := sp.submitted.Add(1)
+	if s.replicator != nil {
+		return sp.replicate(number)
+	}
 	s.guard.committed(b.Bytes())
 	s.figures.committed(b.Bytes())
 	sp.watch.begin()
@@ -109,11 +112,17 @@ func (sp *Span) commit(how *pebble.WriteOptions) (uint64, error) {
 	if err != nil {
 		s.die(fmt.Errorf("apply batch of shard %d: %w", sp.shard, err))
 	}
+	sp.done(number)
+	return number, nil
+}
+
+// done publishes what the batch of that number, which is in the database now, has changed.
+func (sp *Span) done(number uint64) {
+	b := sp.batch
 	sp.published.set(b.counters)
 	sp.published.forget(b.maybeEmptyQueues)
 	sp.applied.Store(number)
 	b.reset()
-	return number, nil
 }
 
 // Barrier makes every batch applied so far durable with one sync of the log,
@@ -242,6 +251,13 @@ func (s *Store) StartSyncer() {
 	p.done.Go(func() { s.syncLoop(stop) })
 	p.done.Go(func() { s.guard.loop(stop) })
 	p.done.Go(func() { s.logs.loop(stop) })
+}
+
+// syncing reports whether these goroutines run.
+func (s *Store) syncing() bool {
+	s.pipe.syncer.Lock()
+	defer s.pipe.syncer.Unlock()
+	return s.pipe.stop != nil
 }
 
 // StopSyncer stops these goroutines and returns when they have ended. What was

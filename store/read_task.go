@@ -54,6 +54,7 @@ func (s *Store) withSnapshot(id wire.TaskID, read func(v *view) error) error {
 
 // atOneMoment lets somebody read a snapshot of the database.
 func (s *Store) atOneMoment(read func(snapshot *pebble.Snapshot) error) error {
+	defer s.holdDatabase()()
 	snapshot := s.db.NewSnapshot()
 	err := read(snapshot)
 	if closeErr := snapshot.Close(); err == nil && closeErr != nil {

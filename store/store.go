@@ -56,6 +56,9 @@ type Options struct {
 	// from the guard's goroutine. A stricter level counts at once, before
 	// anybody is told; this is how one that waits learns that space is back.
 	LevelChanged func(Level)
+	// Node is the id of the node of a cluster whose directory it is, CreationID that of the
+	// cluster, which a directory that is made takes; both are empty for a server alone.
+	Node, CreationID string
 	// MustExist refuses a directory that holds no data instead of making it.
 	MustExist bool
 	// DisableAutomaticCompactions makes tests repeatable.
@@ -85,6 +88,12 @@ type Store struct {
 	// figures are for whoever watches; nothing is decided by them.
 	figures *figures
 
+	// node is the store whose database a leader writes, through replicator; both are nil
+	// for every other store. leading is held by each leader, and by Swap against them.
+	node       *Store
+	replicator Replicator
+	leading    sync.RWMutex
+
 	// checkpointing is held while a checkpoint stands.
 	checkpointing sync.Mutex
 
@@ -109,6 +118,16 @@ func open(o Options, readOnly bool) (*Store, error) {
 		s.release()
 		return nil, err
 	}
+	if o.Node != "" && !readOnly {
+		return s, nil // only a leader has spans
+	}
+	if err := s.openSpans(); err != nil {
+		return nil, errors.Join(err, s.Close())
+	}
+	return s, nil
+}
+
+func (s *Store) openSpans() error {
 	for shard := range s.shards {
 		sp := newSpan(s, shard)
 		s.spans = append(s.spans, sp)
@@ -116,10 +135,10 @@ func open(o Options, readOnly bool) (*Store, error) {
 			if pebble.IsCorruptionError(err) {
 				err = refuseDamaged(s.path(databaseName), nil, err)
 			}
-			return nil, errors.Join(err, s.Close())
+			return err
 		}
 	}
-	return s, nil
+	return nil
 }
 
 func withDefaults(o Options) Options {
@@ -173,21 +192,34 @@ func (s *Store) take() error {
 	if s.guard, err = newGuard(&s.options); err != nil {
 		return err
 	}
-	if s.synced, err = newSynced(s.guard.fs, s.path(databaseName), s.options.Log); err != nil {
+	s.cache = pebble.NewCache(int64(s.options.CacheBytes))
+	if !s.readOnly {
+		if err := s.finishSwap(); err != nil {
+			return err
+		}
+	}
+	if err := s.openFiles(); err != nil {
 		return err
 	}
-	s.logs = newLogs(s.guard, s.synced)
-	s.cache = pebble.NewCache(int64(s.options.CacheBytes))
 	if s.readOnly {
 		return s.openOrCreate()
-	}
-	if err := s.logs.remove(); err != nil {
-		return err
 	}
 	if err := s.openOrCreate(); err != nil {
 		return err
 	}
 	return s.removeCheckpoint()
+}
+
+// openFiles looks at what was synced, and removes a spare log that is left.
+func (s *Store) openFiles() (err error) {
+	if s.synced, err = newSynced(s.guard.fs, s.path(databaseName), s.options.Log); err != nil {
+		return err
+	}
+	s.logs = newLogs(s.guard, s.synced)
+	if s.readOnly {
+		return nil
+	}
+	return s.logs.remove()
 }
 
 func (s *Store) release() {
@@ -208,6 +240,11 @@ func (s *Store) release() {
 // that the store is closed. Only the first call does anything.
 func (s *Store) Close() error {
 	if s.closed.Swap(true) {
+		return nil
+	}
+	if s.node != nil {
+		s.pipe.broadcast(ErrNotLeader)
+		s.node.leading.RUnlock()
 		return nil
 	}
 	s.StopSyncer()

@@ -94,6 +94,8 @@ type synced struct {
 	vfs.FS
 	dir string // of the database
 	log zerolog.Logger
+	// advice is what to do about a loss; empty is to restore a backup.
+	advice string
 
 	// mu is held while a note is written.
 	mu sync.Mutex
@@ -187,6 +189,9 @@ func (s *synced) verify(f logFile) error {
 }
 
 func (s *synced) remedy(f logFile) string {
+	if s.advice != "" {
+		return s.advice
+	}
 	return fmt.Sprintf("restore the directory from a backup, or give up what is lost with "+
 		"codeq doctor %s --accept-loss %s", s.FS.PathDir(s.dir), s.FS.PathJoin(databaseName, f.name()))
 }

@@ -85,6 +85,7 @@ func collect(s *store.Store) (spans []*span, findings []Finding, err error) {
 			if !s.IsCreation(value) {
 				outside(findDamaged, fmt.Sprintf("the creation id does not belong to a database of %d shards", s.Shards()))
 			}
+		case string(key) == record.PositionKey:
 		case err != nil || p.Shard >= s.Shards():
 			outside(findUnknownKey, "the key belongs to no family of any shard")
 		default:

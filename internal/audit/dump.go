@@ -39,7 +39,7 @@ func Dump(s *store.Store, id wire.TaskID, visit func(Line)) error {
 	}
 	return s.EachKey(func(key, value []byte) {
 		p, err := record.ParseKey(key)
-		if string(key) == record.CreationKey || !id.IsZero() && (err != nil || !belongs(&p, value, id)) {
+		if string(key) == record.CreationKey || string(key) == record.PositionKey || !id.IsZero() && (err != nil || !belongs(&p, value, id)) {
 			return
 		}
 		visit(Line{

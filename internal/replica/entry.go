@@ -1,0 +1,150 @@
+package replica
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash/crc32"
+
+	"codeq/record"
+)
+
+// The kinds of entries. The first byte of an entry is its kind.
+const (
+	// kindOpen opens the time of a leader; its index is the epoch.
+	kindOpen = 1
+	// kindBatches holds batches of shards.
+	kindBatches = 2
+)
+
+// An entry is: kind (1 byte), a sum of what follows (4), epoch (8), the leader's time (8), an
+// index up to which it had applied (8) and its digest there (8); then of each batch the shard
+// and the number and the length as varints, and the bytes.
+const entryHeadBytes = 1 + 4 + 8 + 8 + 8 + 8
+
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+
+// head is what an entry says before its batches.
+type head struct {
+	kind  byte
+	epoch uint64
+	// nowMs is the time of the leader, in Unix milliseconds.
+	nowMs int64
+	// checked is an index, and digest that of the database of the leader there.
+	checked uint64
+	digest  uint64
+}
+
+// part is one batch of an entry.
+type part struct {
+	shard  int
+	number uint64
+	bytes  []byte
+}
+
+// errDamaged is an entry whose bytes are not those that its leader wrote.
+var errDamaged = errors.New("the entry is damaged")
+
+// appendEntry makes an entry; sum puts in what of it is computed at the end.
+func appendEntry(b []byte, h *head, parts []*waiting) []byte {
+	start := len(b)
+	b = append(b, h.kind, 0, 0, 0, 0)
+	b = binary.LittleEndian.AppendUint64(b, h.epoch)
+	b = binary.LittleEndian.AppendUint64(b, uint64(h.nowMs))
+	b = binary.LittleEndian.AppendUint64(b, h.checked)
+	b = binary.LittleEndian.AppendUint64(b, h.digest)
+	for _, p := range parts {
+		b = binary.AppendUvarint(b, uint64(p.shard))
+		b = binary.AppendUvarint(b, p.number)
+		b = binary.AppendUvarint(b, uint64(len(p.bytes)))
+		b = append(b, p.bytes...)
+	}
+	binary.LittleEndian.PutUint32(b[start+1:], crc32.Checksum(b[start+5:], castagnoli))
+	return b
+}
+
+// parseEntry takes an entry apart. The batches are within data.
+func parseEntry(data []byte) (h head, parts []part, err error) {
+	if len(data) < entryHeadBytes || crc32.Checksum(data[5:], castagnoli) != binary.LittleEndian.Uint32(data[1:]) {
+		return h, nil, errDamaged
+	}
+	h = head{
+		kind: data[0], epoch: binary.LittleEndian.Uint64(data[5:]), nowMs: int64(binary.LittleEndian.Uint64(data[13:])),
+		checked: binary.LittleEndian.Uint64(data[21:]), digest: binary.LittleEndian.Uint64(data[29:]),
+	}
+	if h.kind != kindOpen && h.kind != kindBatches {
+		return h, nil, fmt.Errorf("an entry of kind %d, which this program does not know: a newer one wrote it", h.kind)
+	}
+	for rest := data[entryHeadBytes:]; len(rest) > 0; {
+		var p part
+		if p, rest, err = parsePart(rest); err != nil {
+			return h, nil, err
+		}
+		parts = append(parts, p)
+	}
+	return h, parts, nil
+}
+
+func parsePart(rest []byte) (p part, after []byte, err error) {
+	var values [3]uint64
+	for i := range values {
+		value, n := binary.Uvarint(rest)
+		if n <= 0 {
+			return p, nil, errDamaged
+		}
+		values[i], rest = value, rest[n:]
+	}
+	if values[0] >= record.MaxShards || values[2] > uint64(len(rest)) {
+		return p, nil, errDamaged
+	}
+	p = part{shard: int(values[0]), number: values[1], bytes: rest[:values[2]]}
+	return p, rest[values[2]:], nil
+}
+
+// position is up to where of the log a database is. It is written with each entry.
+type position struct {
+	// index is that of the last entry, epoch that of its leader.
+	index, epoch uint64
+	// nowMs is the latest time of a leader, in Unix milliseconds.
+	nowMs int64
+	// digest is of all entries since the database was made.
+	digest uint64
+	// numbers are those of the last batch of each shard in this epoch.
+	numbers [record.MaxShards]uint64
+}
+
+const positionVersion = 1
+
+func (p *position) append(b []byte) []byte {
+	b = append(b, positionVersion)
+	b = binary.LittleEndian.AppendUint64(b, p.index)
+	b = binary.LittleEndian.AppendUint64(b, p.epoch)
+	b = binary.LittleEndian.AppendUint64(b, uint64(p.nowMs))
+	b = binary.LittleEndian.AppendUint64(b, p.digest)
+	for _, n := range p.numbers {
+		b = binary.AppendUvarint(b, n)
+	}
+	return b
+}
+
+func parsePosition(b []byte) (p position, err error) {
+	if len(b) == 0 {
+		return p, nil // of a database that is empty yet
+	}
+	if len(b) < 33 || b[0] != positionVersion {
+		return p, fmt.Errorf("the position in the log is damaged (%d bytes)", len(b))
+	}
+	p = position{
+		index: binary.LittleEndian.Uint64(b[1:]), epoch: binary.LittleEndian.Uint64(b[9:]),
+		nowMs: int64(binary.LittleEndian.Uint64(b[17:])), digest: binary.LittleEndian.Uint64(b[25:]),
+	}
+	b = b[33:]
+	for i := range p.numbers {
+		value, n := binary.Uvarint(b)
+		if n <= 0 {
+			return p, errors.New("the position in the log is damaged: numbers of batches are missing")
+		}
+		p.numbers[i], b = value, b[n:]
+	}
+	return p, nil
+}

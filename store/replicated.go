@@ -1,0 +1,131 @@
+package store
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/cockroachdb/pebble/v2"
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"codeq/record"
+)
+
+// ErrNotLeader is what a batch, a read or a change of the cluster is answered on a node
+// that does not lead its cluster. Of a batch it says that the outcome is unknown: it may
+// be in the log of the cluster, and then it happens.
+var ErrNotLeader = errors.New("this node does not lead the cluster")
+
+// Replicator carries the batches of the shards of a leader to the nodes of its cluster.
+type Replicator interface {
+	// Replicate returns when the batch is on a majority of the nodes and in the
+	// database here, or ErrNotLeader. Batches of a shard are numbered from 1 without a
+	// gap; one goroutine per shard.
+	Replicate(shard int, number uint64, batch []byte) error
+}
+
+// Lead is the store of a node that leads its cluster: it is over the same database, and
+// each batch of its spans goes through r. What is applied there is durable, so Synced is
+// called by Apply itself, with the number of the batch. Close ends it and leaves the
+// database open; until then Swap waits.
+func (s *Store) Lead(r Replicator, synced func(shard int, upTo uint64)) (*Store, error) {
+	s.leading.RLock()
+	lead := &Store{
+		options: s.options, shards: s.shards, secret: s.secret, creationID: s.creationID,
+		db: s.db, guard: s.guard, figures: s.figures, node: s, replicator: r,
+	}
+	lead.options.Synced = synced
+	lead.pipe.init(lead)
+	if err := lead.openSpans(); err != nil {
+		return nil, errors.Join(err, lead.Close())
+	}
+	return lead, nil
+}
+
+// Deposed tells whoever waits for the store of a leader that it leads no more.
+func (s *Store) Deposed() { s.pipe.broadcast(ErrNotLeader) }
+
+// replicate is the rest of commit at a leader.
+func (sp *Span) replicate(number uint64) (uint64, error) {
+	s, b := sp.store, sp.batch
+	if err := s.replicator.Replicate(sp.shard, number, b.pebble.Repr()); err != nil {
+		return 0, fmt.Errorf("replicate batch %d of shard %d: %w", number, sp.shard, err)
+	}
+	sp.done(number)
+	sp.synced.Store(number)
+	s.pipe.broadcast(nil)
+	if s.options.Synced != nil {
+		s.options.Synced(sp.shard, number)
+	}
+	return number, nil
+}
+
+// CommitReplicated writes batches of a log that the nodes of a cluster share, and the
+// position in that log behind them, in one batch. The log makes them durable: what a power
+// cut takes away is applied again from the position that is left. One goroutine at a time,
+// which must not run while Swap does.
+func (s *Store) CommitReplicated(position []byte, batches [][]byte) error {
+	joined := s.db.NewBatch()
+	for _, bytes := range batches {
+		part := s.db.NewBatch()
+		err := part.SetRepr(bytes)
+		if err == nil {
+			err = joined.Apply(part, nil)
+		}
+		if err := errors.Join(err, part.Close()); err != nil {
+			return fmt.Errorf("take apart a replicated batch: %w", err)
+		}
+	}
+	if err := joined.Set([]byte(record.PositionKey), position, nil); err != nil {
+		return fmt.Errorf("write the position in the log: %w", err)
+	}
+	if err := s.pipe.misused.Load(); err != nil {
+		return *err
+	}
+	s.guard.committed(joined.Len())
+	s.figures.committed(joined.Len())
+	s.pipe.watch.begin()
+	err := joined.Commit(pebble.NoSync)
+	s.pipe.watch.end()
+	if err != nil {
+		return fmt.Errorf("apply replicated batches: %w", err)
+	}
+	if err := joined.Close(); err != nil {
+		return fmt.Errorf("close batch: %w", err)
+	}
+	return nil
+}
+
+// Position is what CommitReplicated wrote last, nil before the first.
+func (s *Store) Position() (position []byte, err error) {
+	v := view{reader: s.db}
+	_, err = v.get([]byte(record.PositionKey), func(value []byte) error {
+		position = append([]byte(nil), value...)
+		return nil
+	})
+	return position, err
+}
+
+// Join makes the directory of a server alone that of a node of a cluster.
+func (s *Store) Join(node string) error {
+	m, err := s.readManifest()
+	if err != nil {
+		return err
+	}
+	m.Node = node
+	return writeManifest(s.options.FS, s.options.Dir, m)
+}
+
+// ReadNode is the id of the node whose directory it is, with the creation id and the number of
+// shards; all zero of a directory that holds nothing.
+func ReadNode(fs vfs.FS, dir string) (node, creationID string, shards int, err error) {
+	s := &Store{options: Options{FS: fs, Dir: dir}}
+	there, err := exists(fs, s.path(manifestName))
+	if err != nil || !there {
+		return "", "", 0, err
+	}
+	m, err := s.readManifest()
+	if err != nil {
+		return "", "", 0, err
+	}
+	return m.Node, m.CreationID, m.Shards, nil
+}
