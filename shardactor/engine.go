@@ -3,6 +3,7 @@ package shardactor
 import (
 	"cmp"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"io"
 	"sync/atomic"
@@ -201,7 +202,7 @@ func NewEngine(o EngineOptions) (*Engine, error) {
 		}, span, recovered[shardNo], e.nowMs())
 		e.loops = append(e.loops, &loop{
 			box: mailbox.NewAt(limits, e.nowMs, tenantOf), core: core, span: span, guard: o.Store.Guard(),
-			nowMs: e.nowMs, fatal: o.Fatal, observe: o.Observe,
+			nowMs: e.nowMs, fatal: o.Fatal, observe: o.Observe, applied: o.Store.Submitted(shardNo),
 			figures: e.figures.of(shardNo), gate: effectGate{shard: shardNo, events: o.Events, notes: o.Notes},
 		})
 		if o.Events != nil {
@@ -249,12 +250,13 @@ func (e *Engine) Run(shard int) (sleepFor time.Duration) {
 }
 
 // Stop closes the mailboxes, handles what waits in them and makes it durable, which
-// releases the last effects. The store stays open.
+// releases the last effects. The store stays open. At a node that leads its cluster no more it
+// drops what waits; no effect leaves once it has returned.
 func (e *Engine) Stop() error {
 	for _, a := range e.actors {
 		a.Stop()
 	}
-	if err := e.store.Barrier(); err != nil {
+	if err := e.store.Barrier(); err != nil && !errors.Is(err, store.ErrNotLeader) {
 		return fmt.Errorf("sync at stop: %w", err)
 	}
 	return nil

@@ -1,6 +1,7 @@
 package shardactor
 
 import (
+	"errors"
 	"time"
 
 	"codeq/actor"
@@ -24,11 +25,20 @@ type loop struct {
 	fatal   func(error)
 	observe func(*Observed)
 	figures shardFigures
+
+	// applied is the number of the last batch. deposed is set when this node leads its cluster
+	// no more: what its shards would do is another node's to decide.
+	applied uint64
+	deposed bool
 }
 
 // handle runs rounds over a whole backlog, and returns how long the actor may
 // sleep.
 func (l *loop) handle(batch []shard.Message) time.Duration {
+	if l.deposed {
+		clear(batch)
+		return actor.Forever
+	}
 	l.figures.drained(l.box, len(batch))
 	rest := batch
 	for {
@@ -41,10 +51,19 @@ func (l *loop) handle(batch []shard.Message) time.Duration {
 			apply = l.span.Apply // the next round goes on while the disk syncs
 		}
 		applied, err := apply()
+		if err == nil && applied == l.applied && len(out.Effects) > 0 {
+			err = l.span.StillLeads()
+		}
+		if errors.Is(err, store.ErrNotLeader) {
+			l.deposed = true
+			clear(batch)
+			return actor.Forever
+		}
 		if err != nil {
 			l.fatal(err)
 			return actor.Forever
 		}
+		l.applied = applied
 		l.figures.round(&out)
 		if l.observe != nil {
 			l.observe(&Observed{

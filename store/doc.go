@@ -25,6 +25,8 @@
 //	guard     free space, the ballast, the spare log
 //	manifest  what a directory is: made, opened, copied, restored
 //	synced    how much of each log was synced, and the loss of it
+//	replicated  the same database at a node of a cluster: batches of its log, a received
+//	            copy, the database of the log itself
 //	read      tasks, lists, queues and keys for everybody but the shards
 //
 // span.go is what the core uses of them, store.go opens and closes, pebble.go and

@@ -3,6 +3,7 @@ package store
 import (
 	"errors"
 	"fmt"
+	"sync"
 
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/vfs"
@@ -21,6 +22,17 @@ type Replicator interface {
 	// database here, or ErrNotLeader. Batches of a shard are numbered from 1 without a
 	// gap; one goroutine per shard.
 	Replicate(shard int, number uint64, batch []byte) error
+	// StillLeads returns nil if this node led at a moment after the call, or ErrNotLeader.
+	StillLeads() error
+}
+
+// replication is what a store of a cluster has beside that of a server alone.
+type replication struct {
+	// node is the store whose database a leader writes, through replicator; both are nil
+	// for every other store. leading is held by each leader, and by Swap against them.
+	node       *Store
+	replicator Replicator
+	leading    sync.RWMutex
 }
 
 // Lead is the store of a node that leads its cluster: it is over the same database, and
@@ -31,7 +43,8 @@ func (s *Store) Lead(r Replicator, synced func(shard int, upTo uint64)) (*Store,
 	s.leading.RLock()
 	lead := &Store{
 		options: s.options, shards: s.shards, secret: s.secret, creationID: s.creationID,
-		db: s.db, guard: s.guard, figures: s.figures, node: s, replicator: r,
+		db: s.db, guard: s.guard, figures: s.figures,
+		replication: replication{node: s, replicator: r},
 	}
 	lead.options.Synced = synced
 	lead.pipe.init(lead)
@@ -57,6 +70,15 @@ func (sp *Span) replicate(number uint64) (uint64, error) {
 		s.options.Synced(sp.shard, number)
 	}
 	return number, nil
+}
+
+// StillLeads is for effects of a round without a batch: they are true only if no other node
+// has led meanwhile. For a server alone it does nothing.
+func (sp *Span) StillLeads() error {
+	if sp.store.replicator == nil {
+		return nil
+	}
+	return sp.store.replicator.StillLeads()
 }
 
 // CommitReplicated writes batches of a log that the nodes of a cluster share, and the

@@ -88,11 +88,7 @@ type Store struct {
 	// figures are for whoever watches; nothing is decided by them.
 	figures *figures
 
-	// node is the store whose database a leader writes, through replicator; both are nil
-	// for every other store. leading is held by each leader, and by Swap against them.
-	node       *Store
-	replicator Replicator
-	leading    sync.RWMutex
+	replication
 
 	// checkpointing is held while a checkpoint stands.
 	checkpointing sync.Mutex

@@ -160,7 +160,7 @@ func (s *serveCmd) options() server.Options {
 		},
 		RetentionFor: s.Retention, DLQRetentionFor: s.DLQRetention,
 		MaxSessions: s.MaxSessions, PingSeconds: s.PingSeconds, RequireLeaseToken: s.RequireToken, MemoryBytes: int64(s.Memory), EventsBytes: int64(s.EventsMemory),
-		OTLPEndpoint: s.OTLPEndpoint, Version: version,
+		Others: server.Others{OTLPEndpoint: s.OTLPEndpoint}, Version: version,
 	}
 }
 

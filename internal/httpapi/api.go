@@ -27,7 +27,7 @@ import (
 const base = "/v1/codeq"
 
 // Options are the options of the API. All are required but WallMs, Settings, Ready,
-// Draining, Refused, AnswerBytes, WriteMetrics, Pages and Logins.
+// Draining, Lost, Refused, AnswerBytes, WriteMetrics, Pages and Logins.
 type Options struct {
 	Engine   *shardactor.Engine
 	Store    *store.Store
@@ -52,9 +52,7 @@ type Options struct {
 	Ready func() bool
 	// RequireLeaseToken refuses calls about a delivery without its lease token.
 	RequireLeaseToken bool
-	// Draining is closed when the server begins to stop: requests that wait are answered
-	// then.
-	Draining <-chan struct{}
+	Ends
 	// Refused is called for each request that is refused because of its client; nil is no
 	// report.
 	Refused func(auth.Attempt)
@@ -63,6 +61,16 @@ type Options struct {
 	AnswerBytes int64
 	// WriteMetrics adds the figures of the server to a page of metrics.
 	WriteMetrics func(p *meter.Page)
+}
+
+// Ends end the waiting of requests.
+type Ends struct {
+	// Draining is closed when the server begins to stop: requests that wait are answered
+	// then.
+	Draining <-chan struct{}
+	// Lost is closed when this node leads its cluster no more and its shards have stopped:
+	// requests that wait for a shard get no answer from it. nil for a server alone.
+	Lost <-chan struct{}
 }
 
 // Site are the pages and who reads them.

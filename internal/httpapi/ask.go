@@ -27,6 +27,16 @@ func (p *reply) Deliver(effects []shard.Effect) {
 	}
 }
 
+// late is an effect that came before the lead was lost, nil if there is none.
+func (p *reply) late() shard.Effect {
+	select {
+	case e := <-p.effect:
+		return e
+	default:
+		return nil
+	}
+}
+
 // post pushes one message into the mailbox of a shard, or says why it was not taken.
 func (a *api) post(shardNo int, m shard.Message, bytes int, class mailbox.Class) *wire.Error {
 	return verdictError(a.o.Engine.Post(shardNo, []shard.Message{m}, bytes+messageOverheadBytes, class))
@@ -43,7 +53,15 @@ func ask[E shard.Effect](
 	if refusal := a.post(shardNo, m, bytes, class); refusal != nil {
 		return answered, refusal
 	}
-	switch e := (<-reply.effect).(type) {
+	var effect shard.Effect
+	select {
+	case effect = <-reply.effect:
+	case <-a.o.Lost:
+		if effect = reply.late(); effect == nil {
+			return answered, notLeaderError
+		}
+	}
+	switch e := effect.(type) {
 	case *shard.Refused:
 		return answered, e.Err
 	case E:

@@ -3,6 +3,7 @@ package httpapi
 import (
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"sync/atomic"
 
@@ -39,7 +40,7 @@ func (a *api) postBatch(c *call, items []wire.BatchItem) answer {
 // effect. It refuses all of them if the limits of the tenant do not let all of them in. It
 // ignores the context of the request; see ask.
 func (a *api) enqueueAll(c *call, items []wire.BatchItem, wantTasks bool) ([]shard.Effect, *wire.Error) {
-	answered, good, bytes := newGather(len(items)), 0, 0
+	answered, good, bytes := a.newGather(len(items)), 0, 0
 	for i := range items {
 		if items[i].Err == nil {
 			items[i].Err = a.checkEnqueue(c, &items[i].Request)
@@ -105,10 +106,11 @@ type gather struct {
 	effects []shard.Effect
 	missing atomic.Int64
 	done    chan struct{}
+	lost    <-chan struct{}
 }
 
-func newGather(n int) *gather {
-	g := &gather{effects: make([]shard.Effect, n), done: make(chan struct{})}
+func (a *api) newGather(n int) *gather {
+	g := &gather{effects: make([]shard.Effect, n), done: make(chan struct{}), lost: a.o.Lost}
 	g.missing.Store(int64(n))
 	return g
 }
@@ -134,18 +136,29 @@ func (g *gather) put(item int, e shard.Effect) {
 	}
 }
 
-// wait waits for all effects and returns them in the order of the items.
+// wait waits for all effects and returns them in the order of the items. Once the lead is
+// lost no further effect comes.
 func (g *gather) wait() []shard.Effect {
-	<-g.done
+	select {
+	case <-g.done:
+	case <-g.lost:
+		for i, e := range g.effects {
+			if e == nil {
+				g.effects[i] = &shard.Refused{Ref: shard.Ref(i), Err: notLeaderError}
+			}
+		}
+	}
 	return g.effects
 }
+
+var busyCodes = []wire.Code{wire.CodeOverloaded, wire.CodeDraining, wire.CodeNotLeader}
 
 // allRefusedBusy is the first refusal of a batch of which every item was refused because the
 // server is too busy or shutting down, else nil.
 func allRefusedBusy(answers []shard.Effect) (first *wire.Error) {
 	for _, e := range answers {
 		refused, ok := e.(*shard.Refused)
-		if !ok || refused.Err.Code != wire.CodeOverloaded && refused.Err.Code != wire.CodeDraining {
+		if !ok || !slices.Contains(busyCodes, refused.Err.Code) {
 			return nil
 		}
 		if first == nil {

@@ -160,7 +160,7 @@ func newBench(t testing.TB, o setup) *bench {
 		Guard:  guard,
 		Engine: b.engine, Store: b.store, Auth: o.auth, NowMs: b.engine.NowMs, Log: log,
 		Sessions: &b.sessions,
-		Version:  "1.2.3", Durability: "fsync", Ready: b.ready.Load, Draining: b.draining,
+		Version:  "1.2.3", Durability: "fsync", Ready: b.ready.Load, Ends: Ends{Draining: b.draining},
 		RequireLeaseToken: o.requireToken, Hooks: Hooks{Callbacks: callback.New(callback.Options{}), Files: files},
 	}).(*api)
 	t.Cleanup(b.close)

@@ -217,7 +217,7 @@ func (a *api) findChunk(w *bulkWork, after []store.ListPlace, found int) (*store
 // the tasks; in a dry run it only counts. It ignores the context of the request; see ask.
 func (a *api) work(w *bulkWork, found []record.TimedKey) (worked func() int) {
 	if len(found) > 0 && !w.req.DryRun {
-		answered := newGather(len(found))
+		answered := a.newGather(len(found))
 		posts := make([]batchPost, a.o.Engine.Shards())
 		for i, k := range found {
 			message := w.call.manage(shard.Asker{Sink: answered, Ref: shard.Ref(i)}, w.kind.do, k.ID)

@@ -41,16 +41,14 @@ func (a *api) claim(c *call, req *wire.ClaimRequest, form func([]*shard.Granted)
 	if req.Commands, refusal = c.who.Allowed(req.Commands); refusal != nil {
 		return refuse(refusal)
 	}
-	select {
-	case <-a.o.Draining:
-		return refuse(drainingError)
-	default:
+	if refusal := a.leaving(); refusal != nil {
+		return refuse(refusal)
 	}
 	untake, refusal := a.enterClaim(c, req)
 	if refusal != nil {
 		return refuse(refusal)
 	}
-	k := &claim{api: a, call: c, req: req, sink: &claimSink{changed: make(chan struct{}, 1), ready: make([]int, a.o.Engine.Shards())}}
+	k := &claim{api: a, call: c, req: req, sink: &claimSink{lost: a.o.Lost, changed: make(chan struct{}, 1), ready: make([]int, a.o.Engine.Shards())}}
 	k.consumer = a.o.Engine.NewConsumer(shardactor.ConsumerOptions{
 		Tenant: c.who.Tenant, Subject: c.who.Subject, WorkerID: cmp.Or(req.WorkerID, c.who.Subject),
 		OverHTTP: true, Sink: k.sink,
@@ -69,8 +67,8 @@ func (a *api) claim(c *call, req *wire.ClaimRequest, form func([]*shard.Granted)
 			extend: func() { k.extendLeases(granted) }, extendEvery: extendEvery(granted),
 			written: func() { k.confirm(granted) },
 		}
-	case refusal != nil:
-		return refuse(refusal)
+	case refusal != nil || a.lost():
+		return refuse(cmp.Or(refusal, notLeaderError))
 	case c.r.Context().Err() != nil:
 		return answer{abort: true}
 	case a.grantsStopped():
@@ -156,7 +154,7 @@ func (k *claim) wait() ([]*shard.Granted, *wire.Error) {
 		case <-k.call.r.Context().Done():
 			waiting = false
 		case <-k.api.o.Draining:
-			refusal, waiting = drainingError, false
+			refusal, waiting = k.api.leaving(), false
 		}
 	}
 	k.consumer.Close(0)
@@ -241,6 +239,7 @@ type claimSink struct {
 	ready []int
 	// changed has a token if effects have come since the last receive.
 	changed chan struct{}
+	lost    <-chan struct{}
 }
 
 // Deliver implements shard.Sink.
@@ -277,6 +276,10 @@ func (b *claimSink) wait(complete func(b *claimSink) bool) []*shard.Granted {
 		if done {
 			return granted
 		}
-		<-b.changed
+		select {
+		case <-b.changed:
+		case <-b.lost:
+			return granted
+		}
 	}
 }

@@ -50,10 +50,8 @@ func (a *api) enterClaim(c *call, req *wire.ClaimRequest) (untake func(tasks int
 		case <-a.o.Draining:
 		}
 		timer.Stop()
-		select {
-		case <-a.o.Draining:
-			return nil, drainingError
-		default:
+		if refusal := a.leaving(); refusal != nil {
+			return nil, refusal
 		}
 		if c.r.Context().Err() != nil {
 			return nil, refusal // nobody reads it

@@ -68,5 +68,10 @@ func (a *api) change(c *call, what shard.SettingsChange) *wire.Error {
 		Queue: c.queue, What: what,
 		Done: func(_ record.Settings, refusal *wire.Error) { done <- refusal },
 	})
-	return <-done
+	select {
+	case refusal := <-done:
+		return refusal
+	case <-a.o.Lost:
+		return notLeaderError
+	}
 }

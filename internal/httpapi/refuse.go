@@ -25,6 +25,7 @@ var (
 	internalError     = wire.Refuse(wire.CodeInternal, "the server failed at this request; its log says more under the request id")
 	startingError     = wire.Refuse(wire.CodeDraining, "the server is starting and not ready yet; try again in a moment")
 	drainingError     = wire.Refuse(wire.CodeDraining, "the server is shutting down; try again when it is back")
+	notLeaderError    = wire.Refuse(wire.CodeNotLeader, "this node does not lead the cluster any more, and what became of the request is not known; send it again to the leader")
 	overloadedError   = wire.Refuse(wire.CodeOverloaded, "the shard of this task has too many requests waiting; try again in a second")
 	storageFullError  = wire.Refuse(wire.CodeStorageFull, "the disk is nearly full and takes no new task; free space there, then try again")
 	noGrantError      = wire.Refuse(wire.CodeStorageFull, "the disk is nearly full and no task is delivered; free space there, then try again")
@@ -39,6 +40,29 @@ var (
 
 func unknownTask(id wire.TaskID) *wire.Error {
 	return wire.Refuse(wire.CodeTaskNotFound, "there is no task "+id.String())
+}
+
+// lost reports whether the node leads no more.
+func (a *api) lost() bool {
+	select {
+	case <-a.o.Lost:
+		return true
+	default:
+		return false
+	}
+}
+
+// leaving is why requests do not wait any longer, nil while they may.
+func (a *api) leaving() *wire.Error {
+	select {
+	case <-a.o.Draining:
+	default:
+		return nil
+	}
+	if a.lost() {
+		return notLeaderError
+	}
+	return drainingError
 }
 
 // verdictError is why a shard did not take a push, nil if it did.

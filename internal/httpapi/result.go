@@ -56,7 +56,7 @@ func (a *api) waitForEnd(c *call, late <-chan time.Time) (ans answer, over bool)
 	case <-c.r.Context().Done():
 		return answer{abort: true}, true
 	case <-a.o.Draining:
-		return refuse(drainingError), true
+		return refuse(a.leaving()), true
 	}
 	if c.who.Current() == nil {
 		return refuse(credentialRevoked), true

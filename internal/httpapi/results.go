@@ -21,7 +21,7 @@ func (a *api) postResults(c *call, items []wire.ResultItem) answer {
 
 // completeAll posts to each shard its items in one push, in their order.
 func (a *api) completeAll(c *call, items []wire.ResultItem) []shard.Effect {
-	answered, after := newGather(len(items)), a.putContentsOfAll(c, items)
+	answered, after := a.newGather(len(items)), a.putContentsOfAll(c, items)
 	posts := make([]batchPost, a.o.Engine.Shards())
 	for i := range items {
 		item := &items[i]

@@ -90,6 +90,8 @@ func (a *api) failedRead(c *call, err error) answer {
 		return refuse(badCursor)
 	case c.r.Context().Err() != nil:
 		return answer{abort: true}
+	case errors.Is(err, store.ErrNotLeader):
+		return refuse(notLeaderError)
 	}
 	a.o.Log.Error().Str("requestId", c.requestID).Err(err).Msg("read failed")
 	return refuse(internalError)

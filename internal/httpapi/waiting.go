@@ -56,6 +56,8 @@ func (a *api) addWaiting(c *call, task *wire.Task) (explained *wire.Task, failed
 		return task, answer{}, true
 	case <-c.r.Context().Done():
 		return nil, answer{abort: true}, true
+	case <-a.o.Lost:
+		return nil, refuse(notLeaderError), true
 	}
 }
 
@@ -88,7 +90,7 @@ func (a *api) addLeases(c *call, tasks ...*wire.Task) bool {
 	if len(missing) == 0 {
 		return true
 	}
-	answered := newGather(len(posts))
+	answered := a.newGather(len(posts))
 	for shardNo, ids := range ids {
 		asker := shard.Asker{Sink: answered, Ref: shard.Ref(shardNo)}
 		if ids == nil {

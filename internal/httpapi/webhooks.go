@@ -165,8 +165,12 @@ func (a *api) name(what shard.NameChange) (now record.Named, refusal *wire.Error
 		now, refusal = is, why
 		close(done)
 	}})
-	<-done
-	return now, refusal
+	select {
+	case <-done:
+		return now, refusal
+	case <-a.o.Lost:
+		return record.Named{}, notLeaderError
+	}
 }
 
 // deleteWebhook answers with what the endpoint was. Callbacks that wait for it become dead
@@ -228,10 +232,8 @@ func (a *api) testWebhook(c *call, _ struct{}) answer {
 	if refusal != nil {
 		return refuse(refusal)
 	}
-	select {
-	case <-a.o.Draining:
-		return refuse(drainingError)
-	default:
+	if refusal := a.leaving(); refusal != nil {
+		return refuse(refusal)
 	}
 	sent := wire.AppendTimeMs([]byte(`,"sentAt":`), a.o.NowMs())
 	message := append(append(wire.AppendQuoted([]byte(`{"eventType":"codeq.test","webhook":`), n.Name), sent...), '}')

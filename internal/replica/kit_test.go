@@ -13,6 +13,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/hashicorp/raft"
 	"github.com/rs/zerolog"
+	"go.uber.org/goleak"
 
 	"codeq/store"
 	"codeq/wire"
@@ -24,6 +25,8 @@ const patience = 20 * time.Second
 const shards = 2
 
 var quick = Timing{Heartbeat: 150 * time.Millisecond, Election: 150 * time.Millisecond, Lease: 100 * time.Millisecond}
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // tcpLayer carries what nodes say over plain TCP.
 type tcpLayer struct{ net.Listener }
@@ -146,7 +149,7 @@ func (h *host) join(other *host) {
 		h.t.Fatal(err)
 	}
 	h.eventually(func() error {
-		return h.node.AddVoter(h.t.Context(), other.id.Node, other.address, other.node.machine.applied.Load())
+		return h.node.AddVoter(h.t.Context(), other.id.Node, other.address, other.node.raft.LastIndex())
 	})
 }
 
@@ -154,7 +157,7 @@ func (h *host) join(other *host) {
 func (h *host) eventually(try func() error) {
 	h.t.Helper()
 	var err error
-	for until := time.Now().Add(patience); time.Now().Before(until); time.Sleep(5 * time.Millisecond) {
+	for until := time.Now().Add(patience); time.Now().Before(until); time.Sleep(5 * time.Millisecond) { // real nodes elect in real time
 		if err = try(); err == nil {
 			return
 		}
@@ -258,7 +261,7 @@ func mustAgree(t *testing.T, n int, hosts ...*host) {
 // leader waits until one of the hosts leads.
 func leader(t *testing.T, hosts ...*host) *host {
 	t.Helper()
-	for until := time.Now().Add(patience); time.Now().Before(until); time.Sleep(5 * time.Millisecond) {
+	for until := time.Now().Add(patience); time.Now().Before(until); time.Sleep(5 * time.Millisecond) { // real nodes elect in real time
 		for _, h := range hosts {
 			if h.up && h.node.IsLeader() {
 				return h

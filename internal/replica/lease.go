@@ -1,6 +1,7 @@
 package replica
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"sync"
@@ -82,6 +83,26 @@ func (l *Lease) Replicate(shard int, number uint64, batch []byte) error {
 	default: // gather is already on its way
 	}
 	return <-w.done
+}
+
+// StillLeads implements store.Replicator.
+func (l *Lease) StillLeads() error { return l.Verify(context.Background()) }
+
+// Verify returns nil if the lease was good at a moment after the call, else ErrNotLeader or the
+// error of ctx.
+func (l *Lease) Verify(ctx context.Context) error {
+	if err := l.node.VerifyLeader(ctx); err != nil {
+		return err
+	}
+	select {
+	case <-l.lost:
+		return store.ErrNotLeader
+	default:
+	}
+	if l.node.raft.CurrentTerm() != l.term {
+		return store.ErrNotLeader // elected again, with another leader between
+	}
+	return nil
 }
 
 // End ends the lease: whoever waits for a batch is told that its outcome is unknown. It

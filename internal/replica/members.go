@@ -109,13 +109,18 @@ func (n *Node) AddNonvoter(ctx context.Context, id, address string) error {
 // ErrBehind is what AddVoter answers while the node has not caught up.
 var ErrBehind = errors.New("the node has not caught up with the log yet")
 
-// AddVoter gives a node a vote that says up to where it has applied the log. Of a leader only.
-func (n *Node) AddVoter(ctx context.Context, id, address string, applied uint64) error {
+// AddVoter gives a node a vote that says what its Status has as LastLog. It must know of all
+// members: a node gives its vote to none that it does not know. Of a leader only.
+func (n *Node) AddVoter(ctx context.Context, id, address string, lastLog uint64) error {
 	if err := n.mayAdd(ctx, id, address); err != nil {
 		return err
 	}
-	if has := n.machine.applied.Load(); applied+behindBy < has {
-		return fmt.Errorf("%w: it has %d of %d entries", ErrBehind, applied, has)
+	future := n.raft.GetConfiguration()
+	if err := future.Error(); err != nil {
+		return asked(err)
+	}
+	if has := n.raft.LastIndex(); lastLog < future.Index() || lastLog+behindBy < has {
+		return fmt.Errorf("%w: it has %d of %d entries", ErrBehind, lastLog, has)
 	}
 	return asked(n.raft.AddVoter(raft.ServerID(id), raft.ServerAddress(address), 0, changeFor).Error())
 }

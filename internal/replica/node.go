@@ -243,6 +243,9 @@ func (n *Node) Lead(ctx context.Context) (*Lease, error) {
 				return nil, context.Cause(ctx)
 			}
 		}
+		if ctx.Err() != nil {
+			return nil, context.Cause(ctx)
+		}
 		lease, err := n.tryLead()
 		if err == nil {
 			return lease, nil
@@ -313,5 +316,6 @@ func (n *Node) Close() error {
 	close(n.stop)
 	err := n.raft.Shutdown().Error()
 	n.stopped.Wait()
+	n.transport.CloseStreams()
 	return errors.Join(err, n.transport.Close(), n.logs.db.Close())
 }

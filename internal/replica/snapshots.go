@@ -10,7 +10,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/cockroachdb/errors/oserror"
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/hashicorp/raft"
 )
@@ -182,10 +181,11 @@ func (s *snapshots) publish(draft string, meta *snapshotMeta) error {
 	if err := errors.Join(s.fs.RemoveAll(final), s.fs.Rename(draft, final), syncDir(s.fs, s.dir)); err != nil {
 		return fmt.Errorf("publish snapshot: %w", err)
 	}
-	return s.reap(meta.ID)
+	return s.removeOlder(meta.ID)
 }
 
-func (s *snapshots) reap(newest string) error {
+// removeOlder removes the snapshots before one that nobody reads.
+func (s *snapshots) removeOlder(newest string) error {
 	names, err := s.fs.List(s.dir)
 	if err != nil {
 		return fmt.Errorf("list snapshots: %w", err)
@@ -250,7 +250,7 @@ func (k *sink) Write(p []byte) (int, error) {
 		go func() {
 			position, err := receive(k.snapshots.fs, k.snapshots.fs.PathJoin(k.dir, dataName), reader)
 			k.meta.Position = position
-			_ = reader.CloseWithError(err)
+			_ = reader.CloseWithError(err) // it never fails
 			k.received <- err
 		}()
 	}
@@ -294,7 +294,7 @@ func (k *sink) finishReceiving(cause error) error {
 	if k.pipe == nil {
 		return nil
 	}
-	_ = k.pipe.CloseWithError(cause) // never fails
+	_ = k.pipe.CloseWithError(cause) // it never fails
 	return <-k.received
 }
 
@@ -320,12 +320,4 @@ func writeFile(fs vfs.FS, name string, data []byte) error {
 		err = f.Sync()
 	}
 	return errors.Join(err, f.Close())
-}
-
-func exists(fs vfs.FS, name string) (bool, error) {
-	_, err := fs.Stat(name)
-	if oserror.IsNotExist(err) {
-		return false, nil
-	}
-	return err == nil, err
 }

@@ -96,8 +96,10 @@ func (s *Server) credentialsChanged(what string, file credentialFile, err error)
 
 // recheck ends the sessions whose credential was revoked or has other rights.
 func (s *Server) recheck() {
-	s.sessions.Recheck()
-	s.hub.Recheck()
+	if working := s.work(); working != nil {
+		working.sessions.Recheck()
+		working.hub.Recheck()
+	}
 }
 
 // ReloadTokens reads the files of credentials now, for file systems that do not report changes.

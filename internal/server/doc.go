@@ -9,4 +9,11 @@
 // The package owns the goroutine that accepts connections, and the engine clock. Open and Shutdown
 // wait for everything that they start and stop; between them the methods may be called from
 // any goroutine.
+//
+// In a cluster a Server is the node, and a further one over the same port is made for each time
+// that the node leads: leading ends, and what was made for it is thrown away, while the process
+// goes on.
+//
+// It is one package because a server alone and a node of a cluster are made of the same parts, in
+// the same order.
 package server

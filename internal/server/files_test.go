@@ -64,7 +64,7 @@ func TestN14InheritedFilesCount(t *testing.T) {
 // that connections are left for requests.
 func TestN14SessionsAreBoundWhateverTheSettingSays(t *testing.T) {
 	for _, wanted := range []int{0, 1, anyFiles} {
-		s := &Server{o: Options{MaxSessions: wanted, Log: zerolog.Nop()}}
+		s := &Server{port: &port{o: Options{MaxSessions: wanted, Log: zerolog.Nop()}}}
 		if err := s.planFiles(); err != nil {
 			t.Fatal(err)
 		}

@@ -45,6 +45,9 @@ func (s *Server) engineOptions(gates *shardactor.Gates, budget memory) shardacto
 			DoneForMs: s.o.RetentionFor.Milliseconds(), DeadForMs: s.o.DLQRetentionFor.Milliseconds(),
 		},
 		StartClock: func(floorMs int64) func() int64 {
+			if s.lead != nil {
+				floorMs = max(floorMs, s.lead.lease.LatestMs())
+			}
 			clock := newEngineClock(floorMs, s.o.Time)
 			clock.tell = s.clockDiffers
 			return clock.NowMs
@@ -107,12 +110,16 @@ func (s *Server) logins() *auth.Logins {
 }
 
 func (s *Server) apiOptions() httpapi.Options {
-	return httpapi.Options{
+	o := httpapi.Options{
 		Engine: s.engine, Store: s.store, Auth: s.auth, Sessions: s.sessions, Events: s.hub, Guard: s.guard,
 		NowMs: s.engine.NowMs, WallMs: s.o.Time.orMachine().wallMs,
 		Log: s.o.Log, Version: s.o.Version, Durability: Durability,
-		Ready: s.ready, Draining: s.draining, RequireLeaseToken: s.o.RequireLeaseToken,
+		Ready: s.ready, Ends: httpapi.Ends{Draining: s.draining}, RequireLeaseToken: s.o.RequireLeaseToken,
 		Refused: s.refused, Settings: s.o.Settings, WriteMetrics: s.writeMetrics, AnswerBytes: splitMemory(s.o.MemoryBytes).outboxesBytes,
 		Site: httpapi.Site{Logins: s.logins(), Pages: s.pages, LeaderURL: s.o.NodeURL}, Hooks: httpapi.Hooks{Callbacks: s.callbacks, Post: s.poster.Send, Files: s.artifacts.Keeper, Notifier: s.notifier},
 	}
+	if s.lead != nil {
+		o.Lost = s.lead.lost
+	}
+	return o
 }

@@ -50,7 +50,7 @@ func allOptions(t *testing.T, log *keptLog) Options {
 		Names: Names{PublicHosts: []string{"queue.example"}, AllowOrigins: []string{"https://app.example"}, PublicURL: "https://queue.example", NodeURL: "https://a.example", WebhookAllow: []string{"127.0.0.1"}}, RequireLeaseToken: true,
 		MaxSessions: 11, PingSeconds: 13, RetentionFor: 17 * time.Hour, DLQRetentionFor: 19 * time.Hour, MemoryBytes: 160 << 20, EventsBytes: 31 << 20,
 		Log: zerolog.New(log), LogLost: func() int64 { return 23 }, Version: "29", Settings: []byte(`{"settings":[31]}`), FS: vfs.Default,
-		Time: TimeSource{WallNs: ahead, ElapsedNs: ahead}, OTLPEndpoint: "http://127.0.0.1:1",
+		Time: TimeSource{WallNs: ahead, ElapsedNs: ahead}, Others: Others{OTLPEndpoint: "http://127.0.0.1:1"},
 		Artifacts: Artifacts{Dir: t.TempDir(), MaxBytes: 37},
 	}
 	mustBeSet(t, &o)
@@ -71,8 +71,9 @@ func TestEveryOptionReachesItsPart(t *testing.T) {
 	guard := guardOptions(&o)
 	mustBeSet(t, guard)
 	stored := s.storeOptions(gates, budget)
-	// The store's own Fatal does what the server's does. The others are of tests and tools.
-	mustBeSet(t, &stored, "Fatal", "MustExist", "DisableAutomaticCompactions")
+	// The store's own Fatal does what the server's does. Node and CreationID are those of a
+	// cluster. The others are of tests and tools.
+	mustBeSet(t, &stored, "Fatal", "Node", "CreationID", "MustExist", "DisableAutomaticCompactions")
 	engine := s.engineOptions(gates, budget)
 	// Limits of memory and of rounds have one value everywhere; the rest is for simulations.
 	mustBeSet(t, &engine, "Index", "Limits", "Observe", "Heard", "Strayed")

@@ -68,8 +68,15 @@ type Options struct {
 	FS vfs.FS
 	// Time is the source of the server's clock; the zero value is the machine.
 	Time TimeSource
+	Others
+}
+
+// Others are the programs that the server calls by itself.
+type Others struct {
 	// OTLPEndpoint is the URL of the collector that gets spans; empty is none.
 	OTLPEndpoint string
+	// Cluster makes the server a node of a cluster; nil is a server alone.
+	Cluster *Cluster
 }
 
 // Access is by what clients are admitted.
@@ -96,8 +103,27 @@ type Names struct {
 	WebhookAllow []string
 }
 
-// Server is a running codeq. Its methods may be called from any goroutine.
+// Server is a running codeq. Its methods may be called from any goroutine. In a cluster there
+// is a further one over the same port for each time that the node leads.
 type Server struct {
+	*port
+	store *store.Store
+	watched
+	webhooks
+	engine   *shardactor.Engine
+	sessions *session.Registry
+
+	draining chan struct{}
+	stop     ending
+
+	// cluster is set of the node itself, lead of the time that it leads; a server alone has
+	// neither.
+	cluster *cluster
+	lead    *lead
+}
+
+// port is what of a server is there for as long as the process.
+type port struct {
 	o        Options
 	files    files
 	listener *limitListener
@@ -109,20 +135,13 @@ type Server struct {
 	served   chan struct{}
 	serveErr error
 
-	store *store.Store
-	watched
-	webhooks
-	engine   *shardactor.Engine
-	sessions *session.Registry
-	auth     auth.Authenticator
-	guard    *httpapi.Guard
-	pages    *ui.Pages
-	unwatch  []func() // stop watching the credentials
+	auth    auth.Authenticator
+	guard   *httpapi.Guard
+	hooks   *callback.Guard
+	pages   *ui.Pages
+	unwatch []func() // stop watching the credentials
 
 	refusedLog zerolog.Logger // bounded, because strangers can cause any number of lines
-
-	draining chan struct{}
-	stop     ending
 }
 
 // ending is how a server has stopped.
@@ -139,15 +158,33 @@ func Open(o Options) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := s.recoverWork(); err != nil {
+	begin := s.begin
+	if o.Cluster != nil {
+		begin = s.join
+	}
+	if err := begin(); err != nil {
 		return nil, errors.Join(err, s.leavePort())
 	}
-	s.reader = httpapi.New(s.apiOptions())
-	s.front.set(s.withAdvance(s.reader))
 	if err := s.watchCredentials(); err != nil {
 		return nil, errors.Join(err, s.Shutdown(context.Background()))
 	}
 	return s, nil
+}
+
+// begin opens the store and serves it.
+func (s *Server) begin() error {
+	gates, budget := &shardactor.Gates{}, splitMemory(s.o.MemoryBytes)
+	opened, err := store.Open(s.storeOptions(gates, budget))
+	if err != nil {
+		return err
+	}
+	s.store = opened
+	if err := s.recoverWork(gates, budget); err != nil {
+		return err
+	}
+	s.store.StartSyncer()
+	s.front.set(s.withAdvance(s.serveWork(budget)))
+	return nil
 }
 
 // takePort listens and answers requests with the refusal of a server that is starting.
@@ -165,19 +202,18 @@ func takePort(o Options) (*Server, error) {
 		return nil, err
 	}
 	pages := ui.New()
-	s := &Server{
-		o:        o,
-		conns:    newConns(),
-		front:    newFront(httpapi.NewStarting(o.Log, o.Version, guard, pages)),
-		served:   make(chan struct{}),
-		auth:     who,
-		guard:    guard,
-		webhooks: webhooks{guard: hooks},
-		pages:    pages,
-		draining: make(chan struct{}),
+	s := &Server{port: &port{
+		o:      o,
+		conns:  newConns(),
+		front:  newFront(httpapi.NewStarting(o.Log, o.Version, guard, pages)),
+		served: make(chan struct{}),
+		auth:   who,
+		guard:  guard,
+		hooks:  hooks,
+		pages:  pages,
 
 		refusedLog: atMost(o.Log, refusedAtOnce, time.Second),
-	}
+	}, draining: make(chan struct{})}
 	if err := s.planFiles(); err != nil {
 		return nil, err
 	}
@@ -205,14 +241,8 @@ func (s *Server) accept() {
 	}
 }
 
-// recoverWork opens the store and starts the engine over it.
-func (s *Server) recoverWork() error {
-	gates, budget := &shardactor.Gates{}, splitMemory(s.o.MemoryBytes)
-	opened, err := store.Open(s.storeOptions(gates, budget))
-	if err != nil {
-		return err
-	}
-	s.store = opened
+// recoverWork makes the engine over the store, which is closed after an error.
+func (s *Server) recoverWork(gates *shardactor.Gates, budget memory) (err error) {
 	s.events = events.New(s.eventsOptions())
 	s.reports = events.NewReports(s.o.MemoryBytes)
 	s.openWebhooks()
@@ -221,11 +251,15 @@ func (s *Server) recoverWork() error {
 	}
 	s.engine, err = shardactor.NewEngine(s.engineOptions(gates, budget))
 	if err != nil {
-		return errors.Join(fmt.Errorf("start engine: %w", err), s.store.Close())
+		return errors.Join(fmt.Errorf("start engine: %w", err), s.closeWork(context.Background()))
 	}
 	s.openHistory()
 	s.reports.Begin(s.engine.NowMs())
-	s.store.StartSyncer()
+	return nil
+}
+
+// serveWork starts the engine and everything around it, and makes the API.
+func (s *Server) serveWork(budget memory) http.Handler {
 	s.engine.Start()
 	s.callbacks.Start(s.engine)
 	s.artifacts.Start()
@@ -236,7 +270,8 @@ func (s *Server) recoverWork() error {
 	})
 	s.sessions = session.NewRegistry(s.sessionOptions(budget))
 	s.hub = watch.NewHub(s.watchOptions())
-	return nil
+	s.reader = httpapi.New(s.apiOptions())
+	return s.reader
 }
 
 // clockDiffers logs that the engine's clock differs from the clocks of clients.
@@ -270,13 +305,25 @@ func (s *Server) ready() bool {
 func (s *Server) Addr() string { return s.listener.Addr().String() }
 
 // Shards is the number of shards of the data directory.
-func (s *Server) Shards() int { return s.engine.Shards() }
+func (s *Server) Shards() int { return s.database().Shards() }
 
 // Created reports whether the data directory was made by this Open.
-func (s *Server) Created() bool { return s.store.Created() }
+func (s *Server) Created() bool { return s.database().Created() }
+
+func (s *Server) database() *store.Store {
+	if s.cluster != nil {
+		return s.cluster.store
+	}
+	return s.store
+}
 
 // Sessions is the number of sessions that are open now.
-func (s *Server) Sessions() int { return s.sessions.Count() }
+func (s *Server) Sessions() int {
+	if working := s.work(); working != nil {
+		return working.sessions.Count()
+	}
+	return 0
+}
 
 // Serve returns when the server accepts no more connections: nil after Shutdown. After an
 // error the caller must still call Shutdown.
@@ -299,6 +346,9 @@ func (s *Server) shutdown(ctx context.Context) error {
 	for _, stop := range s.unwatch {
 		stop()
 	}
+	if s.cluster != nil {
+		return s.leaveCluster(ctx)
+	}
 	requests := make(chan error, 1)
 	go func() { requests <- s.http.Shutdown(ctx) }()
 	s.conns.closeUnused()
@@ -317,15 +367,20 @@ func (s *Server) shutdown(ctx context.Context) error {
 	engineErr := s.engine.Stop()
 	s.conns.wait()
 	s.listener.answered.Wait()
-	if s.tracer != nil {
-		s.tracer.Stop(ctx)
-	}
 	if s.o.Providers != nil {
 		s.o.Providers.Close()
 	}
+	return errors.Join(sessionsErr, requestsErr, engineErr, s.closeWork(ctx))
+}
+
+// closeWork closes what is around an engine that has stopped, and its store.
+func (s *Server) closeWork(ctx context.Context) error {
+	if s.tracer != nil {
+		s.tracer.Stop(ctx)
+	}
 	filesErr := s.artifacts.close()
 	s.store.StopSyncer()
-	return errors.Join(sessionsErr, requestsErr, engineErr, filesErr, s.events.Close(), s.store.Close())
+	return errors.Join(filesErr, s.events.Close(), s.store.Close())
 }
 
 // leavePort stops a server that never got ready.

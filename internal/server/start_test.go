@@ -12,7 +12,6 @@ import (
 	"github.com/rs/zerolog"
 
 	"codeq/internal/auth"
-	"codeq/internal/httpapi"
 	"codeq/store"
 	"codeq/wire"
 )
@@ -158,10 +157,9 @@ func TestServerThatRecoversIsAliveAndNotReady(t *testing.T) {
 			t.Errorf("%s: %d %s %v", path, a.status, a.body, a.header)
 		}
 	}
-	if err := s.recoverWork(); err != nil {
+	if err := s.begin(); err != nil {
 		t.Fatal(err)
 	}
-	s.front.set(httpapi.New(s.apiOptions()))
 	t.Cleanup(x.close)
 	if a := x.ask("GET", "/readyz", ""); a.status != http.StatusOK {
 		t.Errorf("readyz: %d %s", a.status, a.body)

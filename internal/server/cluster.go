@@ -1,0 +1,346 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/hashicorp/raft"
+
+	"codeq/internal/httpapi"
+	"codeq/internal/replica"
+	"codeq/shardactor"
+	"codeq/store"
+)
+
+// Cluster is what a node of a cluster needs beside the options of a server alone.
+type Cluster struct {
+	// Layer carries what the nodes say to each other; the server closes it.
+	Layer raft.StreamLayer
+	// Follower makes the handler of the requests that come while this node does not serve as
+	// the leader; nil is a refusal of each.
+	Follower func(*replica.Node) http.Handler
+	// Serve serves a handler to the other nodes until stop is called; nil serves none.
+	Serve func(http.Handler, *replica.Node) (stop func(context.Context) error)
+	// Timing are the times of elections; zero is the default.
+	Timing replica.Timing
+}
+
+// cluster is the node of a server, for as long as the process.
+type cluster struct {
+	server   *Server
+	store    *store.Store
+	node     *replica.Node
+	follower http.Handler
+	// serving ends what Serve has started.
+	serving func(context.Context) error
+
+	// leading is the server of the time that this node leads, nil at other times.
+	leading atomic.Pointer[Server]
+	// stopping is the time that Shutdown has, set before stop is called.
+	stopping context.Context
+	stop     context.CancelFunc
+	stopped  chan struct{}
+}
+
+// lead is one time that this node leads.
+type lead struct {
+	lease *replica.Lease
+	gates shardactor.Gates
+	// lost is closed when the lease is lost and the shards have stopped.
+	lost     chan struct{}
+	requests requests
+}
+
+// join opens the database and takes part in the cluster.
+func (s *Server) join() error {
+	fs := s.o.FS
+	if fs == nil {
+		fs = vfs.Default
+	}
+	id, is, err := replica.ReadIdentity(fs, s.o.DataDir)
+	if err == nil && !is {
+		err = fmt.Errorf("%s is not the directory of a node of a cluster: make it one with \"codeq cluster init\" or \"codeq cluster join\"", s.o.DataDir)
+	}
+	if err != nil {
+		return err
+	}
+	c := &cluster{server: s, stopped: make(chan struct{})}
+	o := s.storeOptions(&shardactor.Gates{}, splitMemory(s.o.MemoryBytes))
+	o.Node, o.Synced, o.LevelChanged = id.Node, nil, c.levelChanged
+	if c.store, err = store.Open(o); err != nil {
+		return err
+	}
+	c.node, err = replica.Open(replica.Options{
+		Store: c.store, FS: fs, Dir: s.o.DataDir, Node: id.Node, Layer: s.o.Cluster.Layer, Log: s.o.Log, Fatal: s.fatal, Timing: s.o.Cluster.Timing,
+	})
+	if err != nil {
+		return errors.Join(err, c.store.Close())
+	}
+	c.follower = httpapi.NewStarting(s.o.Log, s.o.Version, s.guard, s.pages)
+	if s.o.Cluster.Follower != nil {
+		c.follower = s.o.Cluster.Follower(c.node)
+	}
+	c.store.StartSyncer()
+	s.cluster = c
+	s.front.set(c.follower)
+	if s.o.Cluster.Serve != nil {
+		c.serving = s.o.Cluster.Serve(s.front, c.node)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	c.stop = cancel
+	go c.run(ctx)
+	return nil
+}
+
+// Node is the node of the cluster, nil for a server alone.
+func (s *Server) Node() *replica.Node {
+	if s.cluster == nil {
+		return nil
+	}
+	return s.cluster.node
+}
+
+// Leading reports whether requests are served here: always by a server alone, by a node of a
+// cluster from the recovery of its shards until it leads no more.
+func (s *Server) Leading() bool { return s.cluster == nil || s.cluster.leading.Load() != nil }
+
+// work is the server whose engine runs, nil if this node does not lead.
+func (s *Server) work() *Server {
+	if s.cluster == nil {
+		return s
+	}
+	return s.cluster.leading.Load()
+}
+
+func (c *cluster) levelChanged(level store.Level) {
+	if s := c.leading.Load(); s != nil {
+		s.lead.gates.SpaceChanged(level)
+	}
+}
+
+// run leads whenever this node is elected, until ctx ends.
+func (c *cluster) run(ctx context.Context) {
+	defer close(c.stopped)
+	for {
+		lease, err := c.node.Lead(ctx)
+		if err != nil {
+			return
+		}
+		if err := c.reign(ctx, lease); err != nil && !errors.Is(err, store.ErrNotLeader) {
+			c.server.o.Log.Error().Err(err).Msg("this node was elected and could not serve; another one is asked to")
+			c.handOver(ctx)
+		}
+	}
+}
+
+// handOver gives the lead away, if another node can take it.
+func (c *cluster) handOver(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, transferFor)
+	defer cancel()
+	if err := c.node.Transfer(ctx, ""); err != nil {
+		c.server.o.Log.Warn().Err(err).Msg("the lead could not be handed over")
+	}
+}
+
+// transferFor is how long a node waits for another one to take the lead.
+const transferFor = 2 * time.Second
+
+// reign opens the shards and serves until the lease is lost, or ctx ends.
+func (c *cluster) reign(ctx context.Context, lease *replica.Lease) error {
+	began := time.Now()
+	s := &Server{port: c.server.port, draining: make(chan struct{}), lead: &lead{lease: lease, lost: make(chan struct{})}}
+	gates, budget := &s.lead.gates, splitMemory(s.o.MemoryBytes)
+	opened, err := c.store.Lead(lease, gates.Synced)
+	if err != nil {
+		lease.End()
+		return err
+	}
+	s.store = opened
+	if err := s.recoverWork(gates, budget); err != nil {
+		lease.End()
+		return err
+	}
+	lease.SetClock(s.engine.NowMs)
+	handler := s.serveWork(budget)
+	c.leading.Store(s)
+	s.front.set(&leader{lead: s.lead, api: handler, follower: c.follower})
+	s.o.Log.Info().Dur("tookMs", time.Since(began)).Msg("this node leads")
+	select {
+	case <-lease.Lost():
+		now, cancel := context.WithCancel(context.Background())
+		cancel()
+		err = s.depose(now, c)
+	case <-ctx.Done():
+		err = s.depose(c.stopping, c)
+	}
+	s.o.Log.Info().Err(err).Msg("this node leads no more")
+	return err
+}
+
+// depose ends a time as the leader. Until ctx ends, sessions may drain, unless the lease is lost.
+func (s *Server) depose(ctx context.Context, c *cluster) error {
+	c.leading.Store(nil)
+	s.front.set(c.follower)
+	select {
+	case <-s.lead.lease.Lost():
+		s.store.Deposed()
+		s.lead.lease.End()
+		// Nothing leaves the shards once they have stopped, so whoever waits may be told.
+		if err := s.engine.Stop(); err != nil {
+			return err
+		}
+		close(s.lead.lost)
+	default:
+	}
+	close(s.draining)
+	s.callbacks.Stop()
+	var ended sync.WaitGroup
+	ended.Go(s.hub.Shutdown)
+	sessionsErr := s.sessions.Shutdown(ctx)
+	ended.Wait()
+	if !s.lead.requests.wait(requestsFor) {
+		s.conns.cut()
+		s.lead.requests.wait(0)
+	}
+	s.ticker.end()
+	s.poster.Stop(ctx)
+	engineErr := s.engine.Stop()
+	err := errors.Join(sessionsErr, engineErr, s.closeWork(ctx))
+	s.lead.lease.End()
+	return err
+}
+
+// requestsFor is how long the clients of a leader that is none any more may take to read their
+// answers; then all connections are cut.
+const requestsFor = time.Second
+
+// leaveCluster is shutdown for a node.
+func (s *Server) leaveCluster(ctx context.Context) error {
+	c := s.cluster
+	if s.Leading() {
+		c.handOver(ctx)
+	}
+	c.stopping = ctx
+	c.stop()
+	<-c.stopped
+	requests := make(chan error, 1)
+	go func() { requests <- s.http.Shutdown(ctx) }()
+	s.conns.closeUnused()
+	requestsErr := <-requests
+	if requestsErr != nil {
+		s.conns.cut()
+		requestsErr = errors.Join(fmt.Errorf("finish requests: %w", requestsErr), s.http.Close())
+	}
+	<-s.served
+	s.conns.wait()
+	s.listener.answered.Wait()
+	var servingErr error
+	if c.serving != nil {
+		servingErr = c.serving(ctx)
+	}
+	if s.o.Providers != nil {
+		s.o.Providers.Close()
+	}
+	nodeErr := c.node.Close()
+	c.store.StopSyncer()
+	return errors.Join(requestsErr, servingErr, nodeErr, c.store.Close())
+}
+
+// leader is the handler of a node that leads.
+type leader struct {
+	lead     *lead
+	api      http.Handler
+	follower http.Handler
+}
+
+// ServeHTTP implements http.Handler. A read waits until this node has led after it came: what
+// another leader has written meanwhile would be missing.
+func (l *leader) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if !l.lead.requests.enter() {
+		l.follower.ServeHTTP(w, r)
+		return
+	}
+	defer l.lead.requests.leave()
+	if reads(r) && l.lead.lease.Verify(r.Context()) != nil {
+		l.follower.ServeHTTP(w, r)
+		return
+	}
+	l.api.ServeHTTP(w, r)
+}
+
+// apiPath begins the paths of the API.
+const apiPath = "/v1/"
+
+// reads reports whether a request only reads tasks and queues.
+func reads(r *http.Request) bool {
+	return (r.Method == http.MethodGet || r.Method == http.MethodHead) && strings.HasPrefix(r.URL.Path, apiPath)
+}
+
+// requests counts the requests of one time as the leader. Any goroutine.
+type requests struct {
+	mu      sync.Mutex
+	running int
+	closed  bool
+	// idle is closed when the last one ends; nil until somebody waits.
+	idle chan struct{}
+}
+
+// enter counts a request, unless somebody waits for their end.
+func (q *requests) enter() bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.closed {
+		return false
+	}
+	q.running++
+	return true
+}
+
+func (q *requests) leave() {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.running--; q.running == 0 && q.idle != nil {
+		close(q.idle)
+		q.idle = nil
+	}
+}
+
+// wait lets none in any more and reports whether all have ended within a time; 0 is any time.
+func (q *requests) wait(within time.Duration) bool {
+	q.mu.Lock()
+	q.closed = true
+	if q.running == 0 {
+		q.mu.Unlock()
+		return true
+	}
+	if q.idle == nil {
+		q.idle = make(chan struct{})
+	}
+	idle := q.idle
+	q.mu.Unlock()
+	var late <-chan time.Time
+	if within > 0 {
+		timer := time.NewTimer(within)
+		defer timer.Stop()
+		late = timer.C
+	}
+	select {
+	case <-idle:
+		return true
+	case <-late:
+		return false
+	}
+}
+
+func (q *requests) count() int {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.running
+}
