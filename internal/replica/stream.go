@@ -7,16 +7,17 @@ import (
 	"errors"
 	"fmt"
 	"hash"
+	"hash/crc32"
 	"io"
 	"strings"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
-// A snapshot on its way to another node is: the position of its database (8 bytes), then of
-// each file the length of the name (2), its size (8), the name, the content and its SHA-256.
+// A snapshot on its way to another node is: the position of its database (8 bytes) and a sum of it (4), then of
+// each file the length of the name (2), its size (8), the name, the content and the SHA-256 of all that.
 const (
-	streamHeadBytes = 8
+	streamHeadBytes = 8 + 4
 	fileHeadBytes   = 2 + 8
 	fileFrameBytes  = fileHeadBytes + sha256.Size
 
@@ -36,7 +37,9 @@ type stream struct {
 }
 
 func newStream(fs vfs.FS, dir string, position uint64, closed func()) *stream {
-	return &stream{fs: fs, dir: dir, closed: closed, current: bytes.NewReader(binary.LittleEndian.AppendUint64(nil, position))}
+	head := binary.LittleEndian.AppendUint64(nil, position)
+	head = binary.LittleEndian.AppendUint32(head, crc32.Checksum(head, castagnoli))
+	return &stream{fs: fs, dir: dir, closed: closed, current: bytes.NewReader(head)}
 }
 
 // Read implements io.Reader.
@@ -75,7 +78,7 @@ func (s *stream) next() error {
 	head := binary.LittleEndian.AppendUint16(nil, uint16(len(name)))
 	head = binary.LittleEndian.AppendUint64(head, uint64(info.Size()))
 	s.file, s.sum = f, sha256.New()
-	s.current = io.MultiReader(bytes.NewReader(append(head, name...)), io.TeeReader(io.LimitReader(f, info.Size()), s.sum))
+	s.current = io.TeeReader(io.MultiReader(bytes.NewReader(append(head, name...)), io.LimitReader(f, info.Size())), s.sum)
 	return nil
 }
 
@@ -93,6 +96,9 @@ func receive(fs vfs.FS, dir string, r io.Reader) (position uint64, err error) {
 	var head [streamHeadBytes]byte
 	if _, err := io.ReadFull(r, head[:]); err != nil {
 		return 0, fmt.Errorf("receive snapshot: %w", err)
+	}
+	if crc32.Checksum(head[:8], castagnoli) != binary.LittleEndian.Uint32(head[8:]) {
+		return 0, errors.New("receive snapshot: its head was damaged on its way")
 	}
 	if err := fs.MkdirAll(dir, 0o700); err != nil {
 		return 0, fmt.Errorf("receive snapshot: %w", err)
@@ -129,6 +135,7 @@ func receiveFile(fs vfs.FS, dir string, r io.Reader) (more bool, err error) {
 		return false, err
 	}
 	sum, sent := sha256.New(), [sha256.Size]byte{}
+	sum.Write(append(head[:], name...))
 	_, err = io.CopyN(io.MultiWriter(f, sum), r, size)
 	if err == nil {
 		err = f.Sync()
