@@ -81,7 +81,7 @@ var faults = []fault{
 	{"way/session-redirected way/post-redirected", "client/redirect.go", "	case status != http.StatusTemporaryRedirect && status != http.StatusPermanentRedirect:\n", "	case status != http.StatusPermanentRedirect:\n"},
 	{"way/session-moved way/post-moved", "client/redirect.go", "	case status != http.StatusTemporaryRedirect && status != http.StatusPermanentRedirect:\n", "	case status == http.StatusSeeOther:\n"},
 	{"way/session-in-a-circle", "client/redirect.go", "	case hops == maxHops:\n", "	case hops == 4*maxHops:\n"},
-	{"way/session-token-stays way/post-token-stays", "client/redirect.go", "	return strings.EqualFold(hostPort(c.base), hostPort(at))\n", "	return true\n"},
+	{"way/session-token-stays way/post-token-stays", "client/redirect.go", "strings.EqualFold(hostPort(one), hostPort(at))", "strings.EqualFold(hostPort(one), hostPort(one))"},
 	{"way/task-of-another-server", "client/tries.go", "f.how&(gateway|foreign|garbled) != 0", "f.how&gateway != 0"},
 
 	{"post/options", "client/enqueue.go", "		r.DelaySeconds = wholeSeconds(delay)\n", "		_ = wholeSeconds(delay)\n"},

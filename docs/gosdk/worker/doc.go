@@ -1,0 +1,4 @@
+// Command worker works on two commands until it gets TERM or Ctrl-C.
+// It is shown whole by docs/go.md, which a test compares with the file. It reads the address of the
+// server from CODEQ_URL and a token from CODEQ_TOKEN.
+package main
