@@ -152,6 +152,11 @@ sdk-typescript: build ## build sdk/typescript and run its tests
 sdk-python: build ## run the tests of sdk/python; PYTHON=python3.10 is another interpreter than the system's
 	@.ci/python
 
+.PHONY: conform-python
+conform-python: build ## run all scripts of codeq conform with the Python SDK ROUNDS=3 times, then with a fault for each; ten minutes
+	@for _ in $$(seq $(ROUNDS)); do ./bin/codeq conform -- python3 -B sdk/python/conform/driver.py || exit 1; done
+	@python3 -B sdk/python/conform/faults.py
+
 .PHONY: sdk
 sdk: sdk-typescript sdk-python ## both of these
 

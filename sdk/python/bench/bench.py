@@ -84,8 +84,9 @@ def measure(peer: list[str], tasks: int, window: int) -> tuple[float, float]:
 
 def main(tasks: int = 50_000, window: int = 256, rounds: int = 3) -> None:
     with tempfile.TemporaryDirectory() as folder:
-        go = f"{folder}/gopeer"
-        subprocess.run(["go", "build", "-o", go, "./sdk/typescript/bench/gopeer"], cwd=SDK.parents[1], check=True)
+        go, source = f"{folder}/gopeer", f"{folder}/main.go"
+        pathlib.Path(source).write_text((SDK.parent / "typescript" / "bench" / "gopeer.go.txt").read_text())
+        subprocess.run(["go", "build", "-o", go, source], cwd=SDK.parents[1], check=True)
         me = [sys.executable, __file__]
         for number in range(1, rounds + 1):
             of = {name: measure(peer, tasks, window) for name, peer in {"go": [go], "coroutines": me, "threads": [*me, "threads"]}.items()}

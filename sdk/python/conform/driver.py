@@ -4,6 +4,7 @@ object a line, and what the SDK says about them on standard output. docs/sdk-gui
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import os
 import pathlib
@@ -74,7 +75,8 @@ class Driver:
         for command in line["commands"]:
             worker.add(self.handler(command), command=command)
         try:
-            await (worker._main() if line.get("signals") else worker.run())
+            with worker.signals() if line.get("signals") else contextlib.nullcontext():
+                await worker.run()
         except codeq.Error as problem:
             say(event="stopped", code=problem.code, message=problem.message)
         else:

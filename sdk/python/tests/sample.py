@@ -1,6 +1,7 @@
 """Handlers for the tests of the command line."""
 
 import asyncio
+import time
 
 import codeq
 
@@ -16,6 +17,11 @@ def square(n: int) -> dict[str, int]:
 async def slow(seconds: float) -> dict[str, float]:
     await asyncio.sleep(seconds)
     return {"slept": seconds}
+
+
+@codeq.handler("sample.block")
+async def block(seconds: float) -> None:
+    time.sleep(seconds)  # holds up the event loop
 
 
 def add(numbers: list[int]) -> dict[str, int]:

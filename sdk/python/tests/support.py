@@ -8,6 +8,7 @@ import os
 import pathlib
 import signal
 import socket
+import ssl
 import subprocess
 import sys
 import tempfile
@@ -45,6 +46,7 @@ class Server:
         self._data = tempfile.TemporaryDirectory()
         self._arguments = arguments
         self._process: subprocess.Popen[bytes] | None = None
+        self.trust: ssl.SSLContext | None = None  # for a server with a certificate
 
     def start(self) -> Server:
         self._process = subprocess.Popen(
@@ -54,7 +56,9 @@ class Server:
         until = time.monotonic() + PATIENCE
         while True:
             with contextlib.suppress(OSError):
-                urllib.request.build_opener(urllib.request.ProxyHandler({})).open(self.url + "/readyz", timeout=2).close()
+                direct = [urllib.request.ProxyHandler({}), *([urllib.request.HTTPSHandler(context=self.trust)] if self.trust else [])]
+                url = self.url.replace("http:", "https:") if self.trust else self.url
+                urllib.request.build_opener(*direct).open(url + "/readyz", timeout=2).close()
                 return self
             if time.monotonic() > until:
                 raise TimeoutError("the server did not start")

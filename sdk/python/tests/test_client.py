@@ -6,12 +6,18 @@ import asyncio
 import contextlib
 import json
 import math
+import pickle
+import ssl
+import subprocess
 import tempfile
 import time
 from datetime import datetime, timedelta, timezone
 
 import support
 from support import Case, Line, Server, codeq
+
+from codeq.http1 import Transport, parse
+from codeq.websocket import accept_for
 
 
 class Enqueue(Case):
@@ -223,8 +229,6 @@ class Trouble(Case):
                     await self.raises(read, client.task("x"))
 
     async def test_tokens(self) -> None:
-        import subprocess
-
         with tempfile.TemporaryDirectory() as folder:
             made = subprocess.run(
                 [support.PROGRAM, "token", "new", "--file", f"{folder}/tokens.yaml", "--name", "ada", "--tenant", "acme",
@@ -246,10 +250,80 @@ class Trouble(Case):
                 await self.raises("forbidden", worker.run())
 
 
+class Tls(Case):
+    async def test_over_tls(self) -> None:
+        with tempfile.TemporaryDirectory() as folder:
+            made = subprocess.run(
+                ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2", "-subj",
+                 "/CN=test", "-addext", "subjectAltName=IP:127.0.0.1", "-keyout", f"{folder}/key", "-out", f"{folder}/cert"],
+                capture_output=True, text=True,
+            )
+            self.assertEqual(made.returncode, 0, made.stderr)
+            trusting = ssl.create_default_context(cafile=f"{folder}/cert")
+            server = Server("--tls-cert", f"{folder}/cert", "--tls-key", f"{folder}/key")
+            server.trust = trusting
+            with server:
+                secure = server.url.replace("http:", "https:")
+
+                async def square(n: int) -> dict[str, int]:
+                    return {"square": n * n}
+
+                async with codeq.Client(secure, tls=trusting) as client, self.working(square, url=secure, tls=trusting):
+                    made_tasks = await client.enqueue_many([codeq.NewTask("square", n) for n in range(50)])
+                    self.assertEqual([(await client.result(t, 10))["square"] for t in made_tasks], [n * n for n in range(50)])
+                async with codeq.Client(secure) as client:
+                    error = await self.raises("unreachable", client.enqueue("square", 1, idempotency_key="k"))
+                    self.assertRegex(error.message, "certificate .* is not trusted")
+                async with codeq.Client(server.url) as client:
+                    self.assertRegex((await self.raises("unreachable", client.enqueue("square", 1))).message, "wants TLS: write https://")
+                async with codeq.Client(self.server.url.replace("http:", "https:")) as client:
+                    self.assertRegex((await self.raises("unreachable", client.enqueue("square", 1))).message, "no TLS connection")
+
+
+class Handshakes(Case):
+    async def test_a_wrong_upgrade_is_no_session(self) -> None:
+        right = "HTTP/1.1 101 x\r\nUpgrade: websocket\r\nConnection: keep-alive, Upgrade\r\nSec-WebSocket-Accept: ACCEPT\r\n"
+        now = ""
+
+        async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            head = (await reader.readuntil(b"\r\n\r\n")).decode()
+            key = head.partition("Sec-WebSocket-Key: ")[2].partition("\r\n")[0]
+            writer.write(now.replace("ACCEPT", accept_for(key)).encode() + b"\r\n")
+            await reader.read()
+            writer.close()
+
+        front = await asyncio.start_server(serve, "127.0.0.1", 0)
+        self.addAsyncCleanup(front.wait_closed)
+        self.addCleanup(front.close)
+        transport = Transport(f"http://127.0.0.1:{front.sockets[0].getsockname()[1]}", "", "", None)
+        for now, why in (
+            (right.replace("ACCEPT", "x"), "Sec-WebSocket-Accept is wrong"),
+            (right.replace("Upgrade: websocket\r\n", ""), "the headers Upgrade and Connection are wrong"),
+            (right.replace(", Upgrade", ""), "the headers Upgrade and Connection are wrong"),
+            (right + "Sec-WebSocket-Extensions: permessage-deflate\r\n", "an extension that was not offered"),
+            (right + "Sec-WebSocket-Protocol: chat\r\n", "another subprotocol"),
+        ):
+            self.assertIn(why, (await self.raises("not_codeq", transport.upgrade("/session", "codeq.v1"))).message)
+        now = right + "Sec-WebSocket-Protocol: codeq.v1\r\n"
+        (await transport.upgrade("/session", "codeq.v1")).abort()
+
+    async def test_the_one_that_leads_is_asked_if_it_is_known(self) -> None:
+        transport = Transport("http://a:1,http://b:2,http://c:3/x", "", "", None)
+        for hint, want in (
+            ("http://b:2", "http://b:2"), (None, "http://b:2"), ("http://evil:2", "http://b:2"), ("http://c:3", "http://c:3/x"), ("?", "http://c:3/x"),
+        ):
+            transport.lead(hint)
+            self.assertEqual(transport.url, want)
+
+    async def test_errors_can_be_copied_and_sent(self) -> None:
+        for error in (codeq.Error("a", code="b", status=3, retry_after=2.0), codeq.TaskFailed({"status": "FAILED", "error": "x"}),
+                      codeq.Closed(1006, "gone"), codeq.Timeout("a", code="b")):
+            again = pickle.loads(pickle.dumps(error))
+            self.assertEqual((type(again), str(again), vars(again)), (type(error), str(error), vars(error)))
+
+
 class Addresses(Case):
     async def test_as_people_write_them(self) -> None:
-        from codeq.http1 import parse
-
         for text, want in {
             "127.0.0.1:8080": "http://127.0.0.1:8080", " https://host/ ": "https://host", ":8080": "http://127.0.0.1:8080",
             "ws://[::1]:9/v1/codeq/": "http://[::1]:9", "https://proxy/queue/v1/codeq": "https://proxy/queue", "http://h:80": "http://h",

@@ -499,6 +499,20 @@ class CommandLine(Case):
         self.assertNotIn("Traceback", said)
         self.assertEqual(await self.client.result(task, 1), {"slept": 0.5})
 
+    async def test_a_blocked_event_loop_hears_a_signal(self) -> None:
+        process = await self.start("sample", "--window", "1")
+        task = await self.client.enqueue("sample.block", 2)
+        while (await self.client.task(task)).status != "IN_PROGRESS":
+            await asyncio.sleep(0.01)
+        await asyncio.sleep(0.2)
+        process.send_signal(signal.SIGTERM)
+        await asyncio.sleep(0.5)
+        sessions = (await self.client.transport.request("GET", "/admin/sessions")).json()["sessions"]
+        self.assertEqual([one["window"] for one in sessions], [0])  # nothing more comes while the handler blocks
+        self.assertEqual((await self.client.task(task)).status, "IN_PROGRESS")
+        said = await self.said(process)
+        self.assertEqual((process.returncode, (await self.client.task(task)).status), (0, "COMPLETED"), said)
+
     async def test_a_second_signal_stops(self) -> None:
         process = await self.start("sample")
         task = await self.client.enqueue("sample.slow", 60)
@@ -515,7 +529,7 @@ class CommandLine(Case):
     async def test_errors_are_sentences(self) -> None:
         for arguments, want in (
             (["no_such_module:f"], "there is no module no_such_module here"),
-            (["sample:nothing"], "sample has no function nothing; it has: add, slow, square"),
+            (["sample:nothing"], "sample has no function nothing; it has: add, block, slow, square"),
             (["sample:NUMBER"], "is no function, it is int"),
             (["support"], "support has no function with @codeq.handler"),
             (["broken:f"], "broken cannot be imported: ZeroDivisionError"),

@@ -30,16 +30,19 @@ _Made = tuple[dict[str, Any], bool]  # a task, and whether it was there already
 _Turn = list[tuple["asyncio.Future[_Made]", str]]
 
 
+_encode = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode
+_encode_ascii = json.JSONEncoder(allow_nan=False, separators=(",", ":")).encode
+
+
 def dumps(value: Any) -> str:
     """The JSON of a value, with the letters as they are, so that a search for them finds them."""
-    encoded = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
-    if encoded.isascii():
-        return encoded
-    try:
-        encoded.encode()
-        return encoded
-    except UnicodeEncodeError:  # half a surrogate pair
-        return json.dumps(value, allow_nan=False, separators=(",", ":"))
+    encoded = _encode(value)
+    if not encoded.isascii():
+        try:
+            encoded.encode()
+        except UnicodeEncodeError:  # half a surrogate pair
+            return _encode_ascii(value)
+    return encoded
 
 
 def command_of(command: str | Callable[..., Any]) -> str:

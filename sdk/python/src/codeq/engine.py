@@ -204,6 +204,7 @@ class Engine:
         self._hand_in_all()
         self._beat()
         self._subscribe()
+        log.info("connected to %s as %s, taking %d tasks at a time", self._transport.url, self._options.name, self._options.window)
         self._owner.connected(welcome)
 
     def _resumed(self, held: list[dict[str, str]]) -> None:

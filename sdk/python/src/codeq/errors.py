@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
 import random
 import time
 from collections.abc import Awaitable, Callable
@@ -188,6 +189,7 @@ def unsure(problem: Error) -> Error:
 
 
 _SAY_EVERY = 30.0
+_SLACK = 1.0  # for the answer to a request that waits for the time of the call
 
 
 async def persist(again: int, timeout: float, attempt: Callable[[float], Awaitable[R]], keyed: bool = False) -> R:
@@ -197,7 +199,11 @@ async def persist(again: int, timeout: float, attempt: Callable[[float], Awaitab
     while True:
         began = time.monotonic()
         try:
-            return await attempt(until - began)
+            if timeout == math.inf:
+                return await attempt(timeout)
+            return await asyncio.wait_for(attempt(until - began), max(0.0, until - began) + _SLACK)
+        except asyncio.TimeoutError:
+            problem = Error("no answer came in time", code="timeout", fate=BROKEN)
         except Error as error:
             problem = error
         now = time.monotonic()

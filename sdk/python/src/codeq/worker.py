@@ -14,7 +14,7 @@ import socket
 import ssl
 import threading
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
 from typing import Any, TypeVar
 
 from .client import command_of
@@ -218,16 +218,21 @@ class Worker:
 
     def main(self) -> None:
         """Run in a process of its own: TERM or Ctrl-C drains, a second one stops."""
-        asyncio.run(self._main())
+        with self.signals():
+            asyncio.run(self.run())
 
-    async def _main(self) -> None:
-        loop = asyncio.get_running_loop()
-        for number in (signal.SIGTERM, signal.SIGINT):
-            with contextlib.suppress(NotImplementedError):  # Windows: Ctrl-C cancels run, which stops
-                loop.add_signal_handler(number, self._signalled)
-        await self.run()
+    @contextlib.contextmanager
+    def signals(self) -> Iterator[None]:
+        """While the block lasts, TERM or Ctrl-C drains, and a second one stops. For the main thread. A handler that
+        blocks the event loop does not hold this up."""
+        before = {number: signal.signal(number, self._signalled) for number in (signal.SIGTERM, signal.SIGINT)}
+        try:
+            yield
+        finally:
+            for number, action in before.items():
+                signal.signal(number, action)
 
-    def _signalled(self) -> None:
+    def _signalled(self, *_: object) -> None:
         now = time.monotonic()
         if not self._stopped_at:
             log.warning("draining: waiting for the handlers; a second signal stops them")
