@@ -177,10 +177,21 @@ class Package(unittest.TestCase):
 
     @needs("mypy")
     def test_types(self) -> None:
-        done = subprocess.run(
-            [sys.executable, "-m", "mypy", "--cache-dir", os.devnull], cwd=support.SDK, capture_output=True, text=True, timeout=120
-        )
-        self.assertEqual(done.returncode, 0, done.stdout)
+        with tempfile.TemporaryDirectory() as folder:
+            use = pathlib.Path(folder) / "use.py"
+            use.write_text(
+                "import codeq\n\n\nasync def post(queue: codeq.Client) -> str:\n"
+                '    await queue.enqueue("a", {"b": 1}, priority="high")\n'  # line 5
+                '    return (await queue.enqueue(square, 1, priority=3, labels={"a": "b"})).id\n\n\n'
+                '@codeq.handler("square")\ndef square(n: int) -> dict[str, int]:\n    return {"square": n * n}\n\n\n'
+                'square("a")\n'  # line 14
+            )
+            done = subprocess.run(
+                [sys.executable, "-m", "mypy", "--cache-dir", os.devnull, "src", str(use)], cwd=support.SDK, capture_output=True, text=True, timeout=120
+            )
+        wrong = re.findall(r"use.py:(\d+): error: (.*)", done.stdout)
+        self.assertEqual([line for line, _ in wrong], ["5", "14"], done.stdout)
+        self.assertIn("Found 2 errors in 1 file", done.stdout)
 
     def test_nothing_but_the_standard_library(self) -> None:
         imported = set()

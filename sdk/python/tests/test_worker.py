@@ -185,6 +185,18 @@ class Handlers(Case):
             {"stream": "stderr", "text": "oh\n"},
         ])
 
+    async def test_a_hook_that_fails_is_logged(self) -> None:
+        async def square(n: int) -> dict[str, int]:
+            return {"square": n * n}
+
+        def fail(_: Any) -> None:
+            raise ValueError("hook")
+
+        with self.assertLogs("codeq", logging.ERROR):
+            async with self.working(square, settled=fail, connected=fail):
+                for task in await self.client.enqueue_many([codeq.NewTask("square", n) for n in range(20)]):
+                    await self.client.result(task, 10)
+
     async def test_wrong_use(self) -> None:
         worker = codeq.Worker(self.server.url)
         with self.assertRaisesRegex(ValueError, "at least one handler"):

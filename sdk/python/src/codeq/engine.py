@@ -55,7 +55,10 @@ class Mailbox:
         self._woken = False
         for _ in range(len(self._items)):
             call, args = self._items.popleft()
-            call(*args)
+            try:
+                call(*args)
+            except Exception:
+                log.exception("%r failed", call)  # a hook of the program: the others are called all the same
 
 
 class Delivery:
@@ -102,6 +105,7 @@ class Engine:
         self._transport, self._options, self._owner = transport, options, owner
         self._lease_third = options.lease / 3
         self.error: Error | None = None
+        self._bug: Exception | None = None
         self._early: list[tuple[Callable[..., None], tuple[Any, ...]]] = []
         self._mailbox: Mailbox | None = None
         self._over: asyncio.Event | None = None
@@ -156,8 +160,8 @@ class Engine:
         ended = None if links.cancelled() else links.exception()
         if isinstance(ended, Error):
             self.error = self.error or ended
-        elif ended is not None:
-            raise ended
+        elif ended is not None or self._bug is not None:
+            raise ended or self._bug or AssertionError
 
     async def _keep_linked(self) -> None:
         link = await persist(FIRST_LINK, math.inf, self._connect)
@@ -165,6 +169,7 @@ class Engine:
         while True:
             since = now()
             writer = asyncio.create_task(self._write(link))
+            writer.add_done_callback(self._writer_ended)
             try:
                 self._connected(link)
                 self._step()
@@ -253,6 +258,12 @@ class Engine:
                     d.state = READY
             self._step()
 
+    def _writer_ended(self, writer: asyncio.Task[None]) -> None:
+        if not writer.cancelled() and writer.exception() is not None:
+            log.error("the connection is given up", exc_info=writer.exception())
+            if self._link is not None:
+                self._link.socket.abort()
+
     def _compose(self) -> str:
         frames, size = [], 0
         if self._here > self._composed:
@@ -266,8 +277,13 @@ class Engine:
         return f"[{','.join(frames)}]"
 
     def _called(self, call: Callable[..., None], args: tuple[Any, ...]) -> None:
-        call(*args)
-        self._step()
+        try:
+            call(*args)
+            self._step()
+        except Exception as bug:  # the state is not to be trusted any more: run raises it
+            assert self._over is not None
+            self._bug = bug
+            self._over.set()
 
     def _step(self) -> None:
         """Does what can be done now: runs after everything that changes the state."""

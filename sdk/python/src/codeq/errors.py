@@ -195,7 +195,7 @@ _SLACK = 1.0  # for the answer to a request that waits for the time of the call
 async def persist(again: int, timeout: float, attempt: Callable[[float], Awaitable[R]], keyed: bool = False) -> R:
     """Call ``attempt`` until its end is none of ``again``, or until the time is over; it gets the time left. A pause
     counts from the start of an attempt, so that a long one is followed by the next at once."""
-    until, failures, in_doubt, said_at = time.monotonic() + timeout, 0, False, 0.0
+    until, failures, in_doubt, said_at = time.monotonic() + timeout, 0, False, -math.inf
     while True:
         began = time.monotonic()
         try:

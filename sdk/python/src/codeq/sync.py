@@ -36,7 +36,7 @@ class Client:
         self._lock = threading.Lock()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._end: weakref.finalize | None = None  # closes, also when the client or the process ends
-        self._pid = 0
+        self._pid = os.getpid()
 
     def __enter__(self) -> Client:
         return self
