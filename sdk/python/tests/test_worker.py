@@ -101,7 +101,7 @@ class Handlers(Case):
         for error, status, outcome, attempts in (
             (codeq.Fail("no such file"), "FAILED", "failed", 0), (codeq.Retry(60, "busy"), "PENDING", "nacked", 1),
             (codeq.CannotStart("no disk"), "PENDING", "released", 0), (SystemExit(1), "PENDING", "nacked", 1),
-            (StopIteration(), "PENDING", "nacked", 1),
+            (StopIteration(), "PENDING", "nacked", 1), (asyncio.CancelledError(), "PENDING", "nacked", 1),
         ):
             for kind in ("function", "coroutine"):
                 with self.subTest(f"{error!r} in a {kind}"):

@@ -29,6 +29,7 @@ _MAX_IDLE = 64
 
 R = TypeVar("R")
 Streams = tuple[asyncio.StreamReader, asyncio.StreamWriter]
+Headers = dict[str, str]
 
 
 @dataclass(frozen=True)
@@ -180,7 +181,10 @@ class Transport:
         for turn in range(len(self.servers)):
             at = self._at
             try:
-                answer = await self._follow(self.servers[at], method, path, body, headers or {}, wait)
+                answer = await self._follow(
+                    self.servers[at], path, lambda to, route, own: self._once(to, method, route, body, {**own, **(headers or {})}, wait)
+                )
+                assert isinstance(answer, Answer)
                 self.lead(answer.headers.get("codeq-leader"))
                 return answer
             except Error as problem:
@@ -191,13 +195,12 @@ class Transport:
                     raise
         raise AssertionError("a client has at least one server")
 
-    async def _follow(
-        self, server: Address, method: str, path: str, body: bytes | None, headers: dict[str, str], wait: float
-    ) -> Answer:
+    async def _follow(self, server: Address, path: str, send: Callable[[Address, str, Headers], Awaitable[R | Answer]]) -> R | Answer:
+        """What ``send`` returns, which is not an Answer, or one of success; at the server or where that sends it on."""
         to, route = server, server.path + API + path
         for hops in range(MAX_HOPS + 1):
-            answer = await self._once(to, method, route, body, self._with_credential(headers, to, server), wait)
-            if 200 <= answer.status <= 299:
+            answer = await send(to, route, self._credential(to, server))
+            if not isinstance(answer, Answer) or 200 <= answer.status <= 299:
                 return answer
             onward = redirect(to, route, answer, hops)
             if onward is None:
@@ -205,15 +208,15 @@ class Transport:
             to, route = onward
         raise AssertionError("a redirect too many was followed")
 
-    def _with_credential(self, headers: dict[str, str], to: Address, server: Address) -> dict[str, str]:
-        """Adds the token and the tenant, if the request goes to the server itself and not to where it was sent on."""
-        own = dict(headers)
+    def _credential(self, to: Address, server: Address) -> Headers:
+        """The token and the tenant, if a request goes to the server itself and not to where it was sent on."""
+        headers = {}
         if (to.host.lower(), to.port) == (server.host.lower(), server.port):
             if self.token:
-                own["Authorization"] = "Bearer " + self.token
+                headers["Authorization"] = "Bearer " + self.token
             if self.tenant:
-                own["X-Codeq-Tenant"] = self.tenant
-        return own
+                headers["X-Codeq-Tenant"] = self.tenant
+        return headers
 
     async def _connect(self, to: Address) -> Streams:
         tls = None
@@ -290,8 +293,11 @@ class Transport:
         """Opens a WebSocket at one of the servers."""
         at = self._at
         try:
-            upgrading = self._upgrade(self.servers[at], path, subprotocol)
-            return await _within(CONNECT_SECONDS + ANSWER_SECONDS, upgrading, lambda socket: socket.abort())
+            socket = await _within(
+                CONNECT_SECONDS + ANSWER_SECONDS,
+                self._follow(self.servers[at], path, lambda to, route, own: self._shake_hands(to, route, subprotocol, own)),
+                _abort,
+            )
         except asyncio.TimeoutError:
             self._pass_over(at)
             raise no_answer(self.servers[at], errors.BROKEN, "no answer came in time") from None
@@ -299,22 +305,11 @@ class Transport:
             if problem.fate != errors.REFUSED:
                 self._pass_over(at)
             raise
+        if isinstance(socket, Answer):
+            raise Error(f"{self.servers[at]} opened no WebSocket", code="not_codeq", status=socket.status, fate=errors.FOREIGN)
+        return socket
 
-    async def _upgrade(self, server: Address, path: str, subprotocol: str) -> WebSocket:
-        to, route = server, server.path + API + path
-        for hops in range(MAX_HOPS + 1):
-            socket, answer = await self._shake_hands(to, route, subprotocol, self._with_credential({}, to, server))
-            if socket is not None:
-                return socket
-            onward = redirect(to, route, answer, hops)
-            if onward is None:
-                raise refusal(to, answer)
-            to, route = onward
-        raise AssertionError("a redirect too many was followed")
-
-    async def _shake_hands(
-        self, to: Address, route: str, subprotocol: str, headers: dict[str, str]
-    ) -> tuple[WebSocket | None, Answer]:
+    async def _shake_hands(self, to: Address, route: str, subprotocol: str, headers: Headers) -> WebSocket | Answer:
         reader, writer = await self._connect(to)
         key = new_key()
         headers |= {
@@ -327,12 +322,12 @@ class Transport:
             status, answered = await read_head(reader)
             if status != 101:
                 content, _ = await _read_body(reader, "GET", status, answered, None)
-                return None, Answer(status, answered, content)
+                return Answer(status, answered, content)
             wrong = _wrong_upgrade(answered, key, subprotocol)
             if wrong:
                 raise Error(f"{to} opened no WebSocket of codeq: {wrong}", code="not_codeq", fate=errors.GARBLED)
             opened = True
-            return WebSocket(reader, writer, MAX_MESSAGE), Answer(status, answered, b"")
+            return WebSocket(reader, writer, MAX_MESSAGE)
         except (OSError, EOFError, asyncio.LimitOverrunError) as problem:
             raise no_answer(to, errors.BROKEN, _words(problem)) from problem
         except ValueError as problem:
@@ -351,6 +346,11 @@ class Transport:
         for connection in idle:
             with contextlib.suppress(OSError, asyncio.TimeoutError):
                 await asyncio.wait_for(connection.writer.wait_closed(), 1.0)
+
+
+def _abort(late: WebSocket | Answer) -> None:
+    if isinstance(late, WebSocket):
+        late.abort()
 
 
 def _wrong_upgrade(headers: dict[str, str], key: str, subprotocol: str) -> str:

@@ -192,6 +192,7 @@ class Worker:
                 await asyncio.wait(self._tasks, timeout=1.0)
         ended.result()
         if engine.error is not None:
+            log.error("the worker has ended: %s", engine.error)
             raise engine.error
 
     def _run_engine(self, engine: Engine, ended: asyncio.Future[None]) -> None:
@@ -301,9 +302,11 @@ class Worker:
         try:
             return completed(await self._call(job))
         except (asyncio.CancelledError, Cancelled):
+            if job.reason is None:  # by something in the handler: it would come back for ever if no attempt counted
+                return nacked("the handler was cancelled, and not by its worker")
             if job.reason == "timeout":
                 return nacked("the time of this run is over")
-            return released(stopping=job.reason in ("stopping", None))
+            return released(stopping=job.reason == "stopping")
         except Exception as problem:
             if not isinstance(problem, Outcome):
                 log.warning("%r failed", job, exc_info=(type(problem), problem, own_frames(problem)))
