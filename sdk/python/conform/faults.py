@@ -107,7 +107,7 @@ FAULTS = [
     ("post/refused", ERRORS, 'retryable=bool(body.get("retryable"))', "retryable=True"),
     ("post/conflict", ERRORS, 'task_id=body.get("taskId"), task=body', "task_id=None, task=body"),
     ("post/unknown-answer", HTTP, '        if body.get("code"):\n', '        if body.get("code") and answer.status != 418 and body["code"] != "moon_phase":\n'),
-    ("post/batch", CLIENT, 'return errors.from_answer(one) if "code" in one else', 'return errors.from_answer({**one, "code": "x"}) if "code" in one else'),
+    ("post/batch", CLIENT, "return errors.from_answer({**one, ", 'return errors.from_answer({**one, "code": "x", '),
     ("post/batch-with-keys", CLIENT, "all(task.idempotency_key for task, _ in part)", "False"),
     ("result/waits result/task", DRIVER, '"result": record.get("result")', '"result": None'),
     ("result/failed", DRIVER, '"reason": record.get("error")', '"reason": ""'),

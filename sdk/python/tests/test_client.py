@@ -72,6 +72,15 @@ class Enqueue(Case):
         self.assertEqual(answers[1201].code, "invalid_command")
         self.assertEqual((await self.client.task(answers[7])).payload, 7)
 
+    async def test_tasks_of_one_turn_have_answers_of_their_own(self) -> None:
+        posts = [self.client.enqueue("pdf", n, priority=n, idempotency_key=f"k{n % 7}") for n in range(12)]
+        answers = await asyncio.gather(*posts, return_exceptions=True)
+        self.assertEqual([a.payload for a in answers[:7]], list(range(7)))
+        self.assertEqual({a.code for a in answers[7:10]}, {"idempotency_conflict"})
+        self.assertEqual([a.message for a in answers[10:]], [f"priority must be an integer from 0 to 9, got {n}" for n in (10, 11)])
+        again = await asyncio.gather(*(self.client.enqueue("pdf", n, priority=n, idempotency_key=f"k{n}") for n in range(3)))
+        self.assertEqual([(a.id, a.replayed) for a in again], [(a.id, True) for a in answers[:3]])
+
     async def test_a_handler_names_its_command(self) -> None:
         @codeq.handler("billing.pdf")
         def pdf(payload: object) -> None: ...

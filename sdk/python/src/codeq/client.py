@@ -7,6 +7,7 @@ import copy
 import inspect
 import json
 import math
+import re
 import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field
@@ -237,21 +238,21 @@ class Client:
             sending.add_done_callback(self._sending.discard)
 
     async def _send(self, part: Sequence[tuple[asyncio.Future[_Made], str]]) -> None:
-        made: Sequence[_Made | Error]
+        made: Sequence[_Made | Exception]
         try:
             if len(part) > 1:
                 made = [_made(one) for one in await self._batch([encoded for _, encoded in part])]
             else:
                 answer = await self.transport.request("POST", "/tasks", part[0][1].encode())
                 made = [(self._json(answer, changes=True), answer.headers.get("idempotent-replayed", "").lower() == "true")]
-        except Error as problem:
+        except Exception as problem:  # whoever waits must hear of it
             made = [copy.copy(problem) for _ in part]
         except asyncio.CancelledError:
             made = [Error("the client was closed", code="outcome_unknown", fate=errors.BROKEN) for _ in part]
         for (waiting, _), one in zip(part, made):
             if waiting.done():
                 continue
-            if isinstance(one, Error):
+            if isinstance(one, Exception):
                 waiting.set_exception(one)
             else:
                 waiting.set_result(one)
@@ -373,8 +374,10 @@ def _id(task: Task | str) -> str:
 
 
 def _made(one: dict[str, Any]) -> _Made | Error:
-    """The answer for one task of a batch."""
-    return errors.from_answer(one) if "code" in one else (one.get("task", one), bool(one.get("replayed")))
+    """The answer for one task of a batch. Its sentence says nothing of the place in a batch that nobody asked for."""
+    if "code" in one:
+        return errors.from_answer({**one, "error": re.sub(r"^tasks\[\d+\]\.?", "", one.get("error", ""))})
+    return one.get("task", one), bool(one.get("replayed"))
 
 
 def _parts(items: Sequence[tuple[R, str]]) -> Sequence[list[tuple[R, str]]]:
