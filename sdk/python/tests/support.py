@@ -84,6 +84,11 @@ class Server:
         self._data.cleanup()
 
 
+def warnings_in(stderr: str) -> str:
+    """What a program said on standard error but for how slow a busy machine was, which asyncio tells in its development mode."""
+    return "".join(line for line in stderr.splitlines(True) if not line.startswith("Executing <"))
+
+
 class Line:
     """A TCP line to a server. `cut` breaks what is open; while `mute`, what the server says is thrown away; while
     `closed`, connections are refused."""

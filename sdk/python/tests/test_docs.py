@@ -58,7 +58,7 @@ class Blocks(unittest.TestCase):
         done = subprocess.run(
             [sys.executable, "-B", "-X", "dev", *arguments], env=self.environment, cwd=self.folder, capture_output=True, text=True, timeout=40
         )
-        self.assertEqual((done.returncode, done.stderr), (0, ""), done.stderr)
+        self.assertEqual((done.returncode, support.warnings_in(done.stderr)), (0, ""))
         return done.stdout
 
     @contextlib.contextmanager
