@@ -73,6 +73,10 @@ func (x *bench) sweep(ctx context.Context, w loadtest.Workload, s *site) (outcom
 		if err != nil {
 			return nil, err
 		}
+		if o.Enqueue.Count == 0 {
+			x.say("no create was answered at %v tasks/s: the point is left out, measure for longer with --seconds", at.RatePerSecond)
+			continue
+		}
 		x.curves.Load = append(x.curves.Load, loadPoint{at.RatePerSecond, o.Enqueue, o.EndToEnd})
 	}
 	return outcomes, x.growBacklog(ctx, s, beside)

@@ -10,7 +10,7 @@ import (
 // with their units.
 type Chart struct {
 	Title, X, Y string
-	// Log draws the vertical axis by powers of ten; values are more than 0 then.
+	// Log draws the vertical axis by powers of ten.
 	Log   bool
 	Lines []Line
 }
@@ -21,7 +21,8 @@ type Line struct {
 	Points []Point
 }
 
-// Point is what was measured: neither value is below 0.
+// Point is what was measured. It is left out if a value is below 0 or no number, or is 0 beside
+// powers of ten.
 type Point struct{ X, Y float64 }
 
 // Sizes in pixels: of a chart, and of what is around its lines.
@@ -74,9 +75,14 @@ func SVG(charts ...Chart) []byte {
 
 func (c *Chart) draw(b *bytes.Buffer) {
 	var xs, ys []float64
-	for _, l := range c.Lines {
+	lines := make([]Line, len(c.Lines))
+	for i, l := range c.Lines {
+		lines[i].Name = l.Name
 		for _, p := range l.Points {
-			xs, ys = append(xs, p.X), append(ys, p.Y)
+			if c.hasPlace(p) {
+				lines[i].Points = append(lines[i].Points, p)
+				xs, ys = append(xs, p.X), append(ys, p.Y)
+			}
 		}
 	}
 	x := linear(xs, left, width-right)
@@ -98,13 +104,21 @@ func (c *Chart) draw(b *bytes.Buffer) {
 		fmt.Fprintf(b, `<path class="grid" d="M%.1f %dv4"/>`+"\n", x.at(at), height-below)
 		text(` class="x"`, "middle", x.at(at), height-below+16, short(at))
 	}
-	for i, l := range c.Lines {
+	for i, l := range lines {
 		colour := i % colours
 		l.draw(b, colour, x, y)
-		if len(c.Lines) > 1 {
-			text(fmt.Sprintf(` class="c%d"`, colour), "end", float64(width-right-45*(len(c.Lines)-1-i)), 33, l.Name)
+		if len(lines) > 1 {
+			text(fmt.Sprintf(` class="c%d"`, colour), "end", float64(width-right-45*(len(lines)-1-i)), 33, l.Name)
 		}
 	}
+}
+
+// What is above greatest, or below smallest beside powers of ten, has no place in a picture.
+const greatest, smallest = 1e15, 1e-6
+
+// hasPlace reports whether a point can be drawn.
+func (c *Chart) hasPlace(p Point) bool {
+	return p.X >= 0 && p.X <= greatest && p.Y >= 0 && p.Y <= greatest && (!c.Log || p.Y >= smallest)
 }
 
 func (l *Line) draw(b *bytes.Buffer, colour int, x, y axis) {

@@ -133,6 +133,33 @@ func near(got, want float64, r ruler) bool {
 	return math.Abs(got-want) <= 0.2*math.Abs((r.value[1]-r.value[0])/(r.pixel[1]-r.pixel[0]))
 }
 
+// TestWhatHasNoPlaceIsLeftOut draws a time of 0 beside powers of ten, which is what nobody has
+// measured, and other figures that no axis has.
+func TestWhatHasNoPlaceIsLeftOut(t *testing.T) {
+	wrong := []float64{0, -1, math.NaN(), math.Inf(1), math.Inf(-1), 1e300, 1e-300}
+	for _, log := range []bool{true, false} {
+		for _, v := range wrong {
+			c := Chart{Log: log, Lines: []Line{{"a", []Point{{1, v}, {2, 5}, {v, 5}}}}}
+			want := 1
+			if v == 0 || v == 1e-300 {
+				want = 2 // the axis of x begins at 0
+				if !log {
+					want = 3
+				}
+			}
+			n := 0
+			for _, e := range elements(t, SVG(c)) {
+				if e.name == "circle" {
+					n++
+				}
+			}
+			if n != want {
+				t.Errorf("%v, log %v: %d points are drawn, want %d", v, log, n, want)
+			}
+		}
+	}
+}
+
 func TestTextIsEscapedAndAxesHaveTheirNames(t *testing.T) {
 	picture := SVG(Chart{Title: "a < b & c", X: "tasks", Y: "ms"}, Chart{Title: "2", Lines: []Line{{`"q"`, nil}, {"r", []Point{{0, 0}}}}})
 	var texts []string
