@@ -10,7 +10,7 @@ import (
 
 type conformCmd struct {
 	Command []string `arg:"" optional:"" passthrough:"partial" help:"Driver of the SDK, with its arguments, behind --."`
-	Only    string   `placeholder:"NAME" help:"Run the scripts whose names contain this."`
+	Only    string   `placeholder:"NAME" help:"Run the script of this name, or those whose names contain it."`
 	List    bool     `help:"Print the scripts and what each proves, and run none."`
 	AtOnce  int      `default:"8" help:"Scripts that run at the same time, most of which wait."`
 }

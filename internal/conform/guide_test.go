@@ -49,3 +49,52 @@ func TestScriptsAndGuideAgree(t *testing.T) {
 		}
 	}
 }
+
+var (
+	onPage   = regexp.MustCompile(`"(do|event)":"(\w+)"`)
+	inScript = map[string]*regexp.Regexp{
+		"do":    regexp.MustCompile(`\.(?:say|ask)\("(\w+)"|answer\("(\w+)"`),
+		"event": regexp.MustCompile(`\.(?:want|never)\("(\w+)"|wantWithin\([^"]*"(\w+)"`),
+	}
+)
+
+// The page of lines has all commands and events that the scripts use, and the scripts use all that it has.
+func TestLinesOfThePageAreThoseOfTheScripts(t *testing.T) {
+	page, err := os.ReadFile("../../docs/sdk-lines.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	shown := map[string]bool{"do exit": true, "event ready": true}
+	for _, m := range onPage.FindAllStringSubmatch(string(page), -1) {
+		shown[m[1]+" "+m[2]] = true
+	}
+	files, err := os.ReadDir(".")
+	if err != nil {
+		t.Fatal(err)
+	}
+	used := map[string]bool{"do exit": true, "event ready": true}
+	for _, file := range files {
+		if strings.HasSuffix(file.Name(), "_test.go") {
+			continue
+		}
+		source, err := os.ReadFile(file.Name())
+		if err != nil {
+			t.Fatal(err)
+		}
+		for kind, pattern := range inScript {
+			for _, m := range pattern.FindAllStringSubmatch(string(source), -1) {
+				used[kind+" "+m[1]+m[2]] = true
+			}
+		}
+	}
+	for name := range shown {
+		if !used[name] {
+			t.Errorf("no script uses the line %s", name)
+		}
+	}
+	for name := range used {
+		if !shown[name] {
+			t.Errorf("the page does not show the line %s", name)
+		}
+	}
+}

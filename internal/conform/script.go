@@ -22,7 +22,7 @@ type script struct {
 
 // scripts are all scripts, in the order of the guide.
 func scripts() []script {
-	return slices.Concat(workScripts, leaseScripts, linkScripts, resumeScripts, endScripts, strangeScripts, postScripts, resultScripts, wayScripts)
+	return slices.Concat(workScripts, leaseScripts, linkScripts, resumeScripts, endScripts, strangeScripts, postScripts, resultScripts, wayScripts, nodeScripts)
 }
 
 // Options say what is tried.

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"codeq/shardactor"
+	"codeq/store"
 )
 
 // manualSteps bounds the moments at which one advance stops; see Server.Advance.
@@ -29,12 +30,12 @@ type Manual struct {
 	began   time.Time
 	nowMs   atomic.Int64
 	random  *seeded
-	// gates wake the shards of the server that runs.
-	gates *shardactor.Gates
 	// advancing is held by the one advance that moves the clock.
 	advancing sync.Mutex
 
-	mu     sync.Mutex
+	mu sync.Mutex
+	// gates wake the shards of the server that runs, rounds are those of this server.
+	gates  *shardactor.Gates
 	rounds []shardRound
 	// moved is closed, and made anew, at each round.
 	moved chan struct{}
@@ -69,6 +70,21 @@ func (m *Manual) Time() TimeSource {
 
 // socketMs is the time of sockets: it begins with the clock and passes with the machine's.
 func (m *Manual) socketMs() int64 { return m.startMs + time.Since(m.began).Milliseconds() }
+
+// serves makes it the clock of a server that starts.
+func (m *Manual) serves(gates *shardactor.Gates) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.gates, m.rounds = gates, nil
+}
+
+// wake has every shard do a round.
+func (m *Manual) wake(level store.Level) {
+	m.mu.Lock()
+	gates := m.gates
+	m.mu.Unlock()
+	gates.SpaceChanged(level)
+}
 
 // observe notes a round.
 func (m *Manual) observe(o *shardactor.Observed) {
@@ -142,7 +158,7 @@ func (s *Server) Advance(ctx context.Context, by time.Duration) error {
 // something is due. What one shard tells another is released by a sync, hence the passes.
 func (s *Server) workOff(ctx context.Context, nowMs int64) (nextAtMs int64, err error) {
 	for last := ^uint64(0); ; {
-		s.o.Time.manual.gates.SpaceChanged(s.store.Guard().Level())
+		s.o.Time.manual.wake(s.store.Guard().Level())
 		next, batches, err := s.o.Time.manual.settled(ctx, s.Shards(), nowMs)
 		if err != nil {
 			return 0, err

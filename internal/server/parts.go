@@ -54,7 +54,8 @@ func (s *Server) engineOptions(gates *shardactor.Gates, budget memory) shardacto
 		},
 	}
 	if m := s.o.Time.manual; m != nil {
-		o.Observe, m.gates = m.observe, gates
+		m.serves(gates)
+		o.Observe = m.observe
 	}
 	if s.tracer != nil {
 		o.Events, o.TraceParent = s.tracer, s.tracer.TraceParent

@@ -84,6 +84,10 @@ var faults = []fault{
 	{"way/session-token-stays way/post-token-stays", "client/redirect.go", "strings.EqualFold(hostPort(one), hostPort(at))", "strings.EqualFold(hostPort(one), hostPort(one))"},
 	{"way/task-of-another-server", "client/tries.go", "f.how&(gateway|foreign|garbled) != 0", "f.how&gateway != 0"},
 
+	{"node/next-address node/next-address-of-a-post", "client/nodes.go", "	n.at.CompareAndSwap(int64(at), int64((at+1)%len(n.all)))\n", ""},
+	{"node/leader-is-asked", "client/nodes.go", "	n.at.Store(int64(at))\n", ""},
+	{"node/stranger-is-not-asked", "client/nodes.go", "	if at < 0 || n.all[at] == from", "	if at < 0 {\n		n.all[n.at.Load()] = leader\n		return true\n	}\n	if n.all[at] == from"},
+
 	{"post/options", "client/enqueue.go", "		r.DelaySeconds = wholeSeconds(delay)\n", "		_ = wholeSeconds(delay)\n"},
 	{"post/twice-with-a-key", "client/http.go", "answer.header.Get(\"Idempotent-Replayed\"), \"true\")", "answer.header.Get(\"Idempotent-Replayed\"), \"yes\")"},
 	{"post/answer-lost-with-a-key", "client/tries.go", "	keyedInDoubt:  passing | putOff,\n", "	keyedInDoubt:  passing&^broken | putOff,\n"},

@@ -54,7 +54,7 @@ func main() {
 			d.drain()
 		}
 	}()
-	d.say("ready", event{"sdk": "go", "version": "1", "can": []string{"progress", "output", "batch", "cancel", "watch", "notstarted", "signals"}})
+	d.say("ready", event{"sdk": "go", "version": "1", "can": []string{"progress", "output", "batch", "cancel", "watch", "notstarted", "signals", "nodes"}})
 	lines := bufio.NewScanner(os.Stdin)
 	lines.Buffer(nil, 4<<20)
 	for lines.Scan() {
