@@ -152,8 +152,12 @@ func (t *roomTaker) Read(p []byte) (int, error) {
 
 // notStored is why a file could not be made, for a reason that is not the client's.
 func (a *api) notStored(err error) *wire.Error {
-	if errors.Is(err, artifact.ErrFull) {
+	var refusal *wire.Error
+	switch {
+	case errors.Is(err, artifact.ErrFull):
 		return noRoomForFile
+	case errors.As(err, &refusal):
+		return refusal
 	}
 	a.o.Log.Error().Err(err).Msg("an artifact could not be stored")
 	return internalError

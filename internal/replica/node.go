@@ -25,6 +25,10 @@ const (
 	// snapshotEvery is how often a node looks at that.
 	snapshotEvery = 5 * time.Second
 
+	// cachedEntries of the log stay in memory: those on their way to the other nodes and into
+	// the database.
+	cachedEntries = 32
+
 	transportPool    = 3
 	transportTimeout = 10 * time.Second
 	pipelined        = 16
@@ -93,8 +97,11 @@ func Open(o Options) (*Node, error) {
 	n.transport = raft.NewNetworkTransportWithConfig(&raft.NetworkTransportConfig{
 		Stream: o.Layer, MaxPool: transportPool, MaxRPCsInFlight: pipelined, Timeout: transportTimeout, Logger: newLogger(o.Log),
 	})
-	var err error
-	if n.raft, err = raft.NewRaft(config(&o), n.machine, n.logs, n.logs, n.snapshots, n.transport); err != nil {
+	cached, err := raft.NewLogCache(cachedEntries, n.logs)
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("start node %s: %w", o.Node, err), n.transport.Close(), n.logs.db.Close())
+	}
+	if n.raft, err = raft.NewRaft(config(&o), n.machine, cached, n.logs, n.snapshots, n.transport); err != nil {
 		return nil, errors.Join(fmt.Errorf("start node %s: %w", o.Node, err), n.transport.Close(), n.logs.db.Close())
 	}
 	n.verifying.verify = func() error { return n.raft.VerifyLeader().Error() }

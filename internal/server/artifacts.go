@@ -61,6 +61,9 @@ func (s *Server) openDriver() (artifact.Driver, error) {
 		}
 		return driver, nil
 	}
+	if s.lead != nil {
+		return nowhere{}, nil
+	}
 	fs := s.o.FS
 	if fs == nil {
 		fs = vfs.Default
@@ -73,6 +76,30 @@ func (s *Server) openDriver() (artifact.Driver, error) {
 	}
 	return artifact.OpenDir(fs, fs.PathJoin(path, s.store.CreationID()), 2*s.store.Guard().ReserveBytes())
 }
+
+// nowhere is the driver of a cluster without S3: what lies on the disk of one node is missing when
+// another one leads.
+type nowhere struct{}
+
+var noPlaceForFiles = wire.Refuse(wire.CodeStorageFull, "the nodes of a cluster keep artifacts in S3 only, and this one was started without --artifacts-s3")
+
+// Put implements artifact.Driver.
+func (nowhere) Put(artifact.Key, io.Reader) error { return noPlaceForFiles }
+
+// Open implements artifact.Driver.
+func (nowhere) Open(artifact.Key) (io.ReadSeekCloser, error) { return nil, artifact.ErrGone }
+
+// Files implements artifact.Driver.
+func (nowhere) Files(wire.TaskID) ([]string, error) { return nil, nil }
+
+// Remove implements artifact.Driver.
+func (nowhere) Remove(artifact.Key) error { return nil }
+
+// Forget implements artifact.Driver.
+func (nowhere) Forget(wire.TaskID) error { return nil }
+
+// Tasks implements artifact.Driver.
+func (nowhere) Tasks(func(wire.TaskID) bool) error { return nil }
 
 func (s *Server) lockArtifacts(fs vfs.FS, path string) (err error) {
 	if err = fs.MkdirAll(path, 0o700); err == nil {

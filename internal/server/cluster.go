@@ -136,9 +136,16 @@ func (c *cluster) run(ctx context.Context) {
 		if err := c.reign(ctx, lease); err != nil && !errors.Is(err, store.ErrNotLeader) {
 			c.server.o.Log.Error().Err(err).Msg("this node was elected and could not serve; another one is asked to")
 			c.handOver(ctx)
+			select {
+			case <-time.After(retryAfter):
+			case <-ctx.Done():
+			}
 		}
 	}
 }
+
+// retryAfter is the pause of a node that could not serve and is still elected.
+const retryAfter = time.Second
 
 // handOver gives the lead away, if another node can take it.
 func (c *cluster) handOver(ctx context.Context) {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"strings"
 	"testing"
 	"time"
 
@@ -228,5 +229,19 @@ func TestALeaderThatStopsHandsOver(t *testing.T) {
 	t.Logf("handed over within %v", time.Since(began))
 	if got := y.read(posted.ID); got.ID != posted.ID {
 		t.Errorf("read %+v", got)
+	}
+}
+
+// A file on the disk of one node would be missing at the next leader.
+func TestAClusterWithoutS3RefusesArtifacts(t *testing.T) {
+	n := openNodes(t)
+	x := n.leader()
+	task, token := x.claimed("")
+	if a := x.upload(task, token, "out.txt", "text"); a.code() != wire.CodeStorageFull || !strings.Contains(a.body, "S3") {
+		t.Errorf("an upload: %d %s", a.status, a.body)
+	}
+	body := fmt.Sprintf(`{"leaseToken":%q,"result":{},"artifacts":[{"name":"out.txt","contentBase64":"dGV4dA=="}]}`, token)
+	if a := x.ask("POST", "/v1/codeq/tasks/"+task.ID.String()+"/result", body); a.code() != wire.CodeStorageFull {
+		t.Errorf("a result with a file: %d %s", a.status, a.body)
 	}
 }
