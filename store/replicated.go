@@ -88,12 +88,13 @@ func (sp *Span) StillLeads() error {
 func (s *Store) CommitReplicated(position []byte, batches [][]byte) error {
 	joined := s.db.NewBatch()
 	for _, bytes := range batches {
-		part := s.db.NewBatch()
+		// It is not closed: that would write into the bytes, which others still send.
+		part := new(pebble.Batch)
 		err := part.SetRepr(bytes)
 		if err == nil {
 			err = joined.Apply(part, nil)
 		}
-		if err := errors.Join(err, part.Close()); err != nil {
+		if err != nil {
 			return fmt.Errorf("take apart a replicated batch: %w", err)
 		}
 	}
