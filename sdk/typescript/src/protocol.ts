@@ -653,6 +653,8 @@ export type WelcomeFrame = {
   /** Whether the credential may change queues. */
   admin: boolean;
   version: string;
+  /** The URL of the node that answers, which leads a cluster; absent without one. */
+  leader?: string;
   features: string[];
 };
 
