@@ -160,6 +160,11 @@ conform-python: build ## run all scripts of codeq conform with the Python SDK RO
 .PHONY: sdk
 sdk: sdk-typescript sdk-python ## both of these
 
+.PHONY: conform-typescript
+conform-typescript: sdk-typescript ## run codeq conform with the SDK for TypeScript, then put a fault for each script into it; ten minutes
+	@bin/codeq conform --at-once 16 -- node sdk/typescript/conform/driver.mjs
+	@node sdk/typescript/conform/faults.mjs
+
 .PHONY: uitest
 uitest: ui build ## build the pages, then let Chromium run through them
 	@cd ui && node --test --test-concurrency=1 test/*.test.mjs

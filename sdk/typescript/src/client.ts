@@ -1,7 +1,7 @@
 import { CodeqError, garbled } from "./errors.js";
 import { Http, type Call, type Reply, type Token } from "./http.js";
 import { Lane } from "./lane.js";
-import { persist, type again } from "./retry.js";
+import { persist } from "./retry.js";
 import type { SocketClass } from "./link.js";
 import type { Answers, NewTask, ResultRecord, Search, Task } from "./protocol.js";
 import { Watch, type Subscription, type WatchOptions } from "./watch.js";
@@ -111,7 +111,8 @@ export class Codeq<C extends Commands<C> = AnyCommands> {
   constructor(options: ClientOptions = {}) {
     this.#http = new Http(options.url ?? environment("CODEQ_URL") ?? "http://127.0.0.1:8080", options.token ?? environment("CODEQ_TOKEN"), options.tenant);
     this.#lane = new Lane(this.#http);
-    this.link = { http: this.#http, socket: options.WebSocket, notice: options.notice ?? ((text) => console.warn(`codeq: ${text}`)) };
+    const notice = options.notice ?? ((text: string) => console.warn(`codeq: ${text}`));
+    this.link = { http: this.#http, socket: options.WebSocket, notice: (text) => void Promise.resolve(text).then(notice).catch(() => {}) };
   }
 
   /**
@@ -123,7 +124,7 @@ export class Codeq<C extends Commands<C> = AnyCommands> {
     const { signal, timeoutMs, ...more } = options;
     const json = JSON.stringify({ command, payload: payload === undefined ? null : payload, ...more });
     const keyed = options.idempotencyKey !== undefined;
-    const posted = await persist(keyed ? "keyed" : "once", { signal, timeoutMs: timeoutMs ?? 30_000 }, () => this.#lane.post(json, keyed, signal));
+    const posted = await persist(keyed ? "keyed" : "once", { signal, timeoutMs: timeoutMs ?? 30_000 }, (until) => this.#lane.post(json, keyed, until));
     return { ...posted, result: (o) => this.result<K>(posted.id, o) };
   }
 
@@ -162,10 +163,10 @@ export class Codeq<C extends Commands<C> = AnyCommands> {
 
   /** outcome waits as result does, and returns the task and its result record, whatever its status. */
   async outcome(id: string, options: CallOptions = {}): Promise<{ task: Task; result: ResultRecord }> {
-    return persist("wait", { signal: options.signal, timeoutMs: options.timeoutMs ?? Infinity }, async (leftMs) => {
+    return persist("wait", { signal: options.signal, timeoutMs: options.timeoutMs ?? Infinity }, async (signal, leftMs) => {
       const waitSeconds = Math.max(0, Math.min(maxWaitSeconds, Math.floor(leftMs / 1000)));
       const { body } = await this.#http.ask<{ task: Task; result: ResultRecord }>({
-        method: "GET", path: `/tasks/${encodeURIComponent(id)}/result?waitSeconds=${waitSeconds}`, waitMs: waitSeconds * 1000, signal: options.signal,
+        method: "GET", path: `/tasks/${encodeURIComponent(id)}/result?waitSeconds=${waitSeconds}`, waitMs: waitSeconds * 1000, signal,
       });
       if (typeof body?.result?.status !== "string") throw garbled("the answer to a request for a result has none");
       return body;
@@ -224,8 +225,7 @@ export class Codeq<C extends Commands<C> = AnyCommands> {
   }
 
   #harmless<T>(call: Call, options: CallOptions): Promise<Reply<T>> {
-    const purpose: keyof typeof again = "harmless";
-    return persist(purpose, { signal: options.signal, timeoutMs: options.timeoutMs ?? 30_000 }, () => this.#http.ask<T>({ ...call, signal: options.signal }));
+    return persist("harmless", { signal: options.signal, timeoutMs: options.timeoutMs ?? 30_000 }, (until) => this.#http.ask<T>({ ...call, signal: until }));
   }
 }
 

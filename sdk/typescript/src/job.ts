@@ -193,7 +193,7 @@ function head(text: string, limit: number): string {
 }
 
 /** What the server accepts as the reason of a failure. */
-const reason = (why: unknown) => ({ text: head(messageOf(why), maxErrorBytes) || "no reason given" }).text;
+const reason = (why: unknown) => head(messageOf(why), maxErrorBytes) || "no reason given";
 
 /** completed is the answer for what a handler returned. @internal */
 export function completed(result: unknown): Answer {

@@ -17,6 +17,8 @@ interface Item {
   json: string;
   keyed: boolean;
   alone: boolean;
+  /** Nobody waits for it any more. */
+  left: boolean;
   done: (posted: Posted) => void;
   fail: (error: unknown) => void;
 }
@@ -28,18 +30,23 @@ interface Item {
 export class Lane {
   #waiting: Item[] = [];
   #busy = false;
+  /** The request on the way. */
+  #sent: { items: Item[]; stop: AbortController } | undefined;
 
   constructor(private readonly http: Http) {}
 
   /** post posts one task, once; `json` is its member of a batch. */
   post(json: string, keyed: boolean, signal: AbortSignal | undefined): Promise<Posted> {
     return new Promise((done, fail) => {
-      const item: Item = { json, keyed, alone: false, done: (p) => (forget(), done(p)), fail: (e) => (forget(), fail(e as Error)) };
+      if (signal?.aborted) return fail(signal.reason as Error);
+      const item: Item = { json, keyed, alone: false, left: false, done: (p) => (forget(), done(p)), fail: (e) => (forget(), fail(e as Error)) };
       const forget = onAbort(signal, (reason) => {
-        this.#waiting = this.#waiting.filter((other) => other !== item);
-        fail(reason);
+        item.left = true;
+        const waits = this.#waiting.includes(item);
+        if (waits) this.#waiting = this.#waiting.filter((other) => other !== item);
+        else if (this.#sent?.items.every((other) => other.left)) this.#sent.stop.abort(reason);
+        fail(!waits && !keyed && reason instanceof CodeqError ? outcomeUnknown(reason, remedy) : reason);
       });
-      if (signal?.aborted) return;
       this.#waiting.push(item);
       if (!this.#busy) {
         this.#busy = true;
@@ -51,13 +58,15 @@ export class Lane {
   /** run never rejects: whatever happens goes to the items. */
   async #run(): Promise<void> {
     while (this.#waiting.length > 0) {
-      const items = this.#take();
+      const items = this.#take(), stop = new AbortController();
+      this.#sent = { items, stop };
       try {
-        await (items.length === 1 ? this.#one(items[0]!) : this.#many(items));
+        await (items.length === 1 ? this.#one(items[0]!, stop.signal) : this.#many(items, stop.signal));
       } catch (error) {
         this.#refused(items, error);
       }
     }
+    this.#sent = undefined;
     this.#busy = false;
   }
 
@@ -72,15 +81,15 @@ export class Lane {
     return this.#waiting.splice(0, n);
   }
 
-  async #one(item: Item): Promise<void> {
-    const { body, headers } = await this.http.ask<{ id?: unknown } | undefined>({ method: "POST", path: "/tasks", body: item.json });
+  async #one(item: Item, signal: AbortSignal): Promise<void> {
+    const { body, headers } = await this.http.ask<{ id?: unknown } | undefined>({ method: "POST", path: "/tasks", body: item.json, signal });
     if (typeof body?.id !== "string") throw garbled("the answer to a new task has no id");
     item.done({ id: body.id, replayed: headers.get("Idempotent-Replayed") === "true" });
   }
 
-  async #many(items: Item[]): Promise<void> {
+  async #many(items: Item[], signal: AbortSignal): Promise<void> {
     const { body } = await this.http.ask<{ results?: (Posted | Refusal)[] } | undefined>({
-      method: "POST", path: "/tasks/batch", body: `{"tasks":[${items.map((i) => i.json).join(",")}]}`, headers: { Prefer: "return=minimal" },
+      method: "POST", path: "/tasks/batch", body: `{"tasks":[${items.map((i) => i.json).join(",")}]}`, headers: { Prefer: "return=minimal" }, signal,
     });
     const results = body?.results;
     if (results?.length !== items.length) throw garbled("the answer to a batch has another number of results");
@@ -96,7 +105,7 @@ export class Lane {
   #refused(items: Item[], error: unknown): void {
     if (items.length > 1 && error instanceof CodeqError && error.fate === "refused" && (error.status === 400 || error.status === 413)) {
       for (const item of items) item.alone = true;
-      this.#waiting.unshift(...items);
+      this.#waiting.unshift(...items.filter((item) => !item.left));
       return;
     }
     const unknown = error instanceof CodeqError && unanswered(error.fate) ? outcomeUnknown(error, remedy) : error;

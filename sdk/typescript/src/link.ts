@@ -279,7 +279,7 @@ async function readAll(stream: NodeJS.ReadableStream): Promise<string> {
 /** closed is the error of a connection that the server closed. */
 function closed(code: number, reason: string): CodeqError {
   const parts = { 4401: ["unauthenticated", "the server closed the session: the token is missing, wrong or expired"], 4409: ["superseded", "another connection has taken the session over"] }[code];
-  return new CodeqError({ code: parts?.[0] ?? "unreachable", fate: "broken", message: parts?.[1] ?? `the connection ended (close code ${code})${reason ? `: ${reason}` : ""}` });
+  return new CodeqError({ code: parts?.[0] ?? "unreachable", fate: code === 4401 ? "refused" : "broken", message: parts?.[1] ?? `the connection ended (close code ${code})${reason ? `: ${reason}` : ""}` });
 }
 
 /** A dialer makes one link after another, with pauses. @internal */

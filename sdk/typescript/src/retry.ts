@@ -1,5 +1,5 @@
-import { now, sleep } from "./clock.js";
-import { CodeqError, inDoubt, outcomeUnknown, type Fate } from "./errors.js";
+import { Alarm, now, onAbort, sleep } from "./clock.js";
+import { CodeqError, inDoubt, outcomeUnknown, unanswered, type Fate } from "./errors.js";
 
 const passing: Fate[] = ["away", "unreached", "internal", "broken", "gateway"];
 
@@ -42,36 +42,45 @@ export interface Patience {
   timeoutMs: number;
 }
 
+/** How much longer than its time a wait may take, which ends by the answer of the server. */
+const answerSlackMs = 5000;
+
 /**
  * persist tries until the table calls an error final, the signal ends, or the time is over. A pause counts
- * from the start of a try. `attempt` gets the time that is left. @internal
+ * from the start of a try. `attempt` gets a signal that ends with that of the caller and with the time, and the time that
+ * is left. @internal
  */
-export async function persist<T>(purpose: keyof typeof again, p: Patience, attempt: (leftMs: number) => Promise<T>): Promise<T> {
-  const until = now() + p.timeoutMs;
+export async function persist<T>(purpose: keyof typeof again, p: Patience, attempt: (signal: AbortSignal, leftMs: number) => Promise<T>): Promise<T> {
+  const until = now() + p.timeoutMs, stop = new AbortController();
+  const alarm = new Alarm(() => stop.abort(new CodeqError({ code: "timeout", fate: "broken", message: `no answer came within ${p.timeoutMs} ms` })), false);
+  const forget = onAbort(p.signal, (reason) => stop.abort(reason));
+  alarm.set(until + (purpose === "wait" ? answerSlackMs : 0));
   let doubted = false;
-  for (let failures = 0; ; ) {
-    const began = now();
-    try {
-      p.signal?.throwIfAborted();
-      return await attempt(until - began);
-    } catch (error) {
-      p.signal?.throwIfAborted();
-      if (!(error instanceof CodeqError)) throw error;
-      doubted ||= inDoubt(error.fate);
-      const rule = purpose === "keyed" && doubted ? "harmless" : purpose;
-      if (!again[rule].has(error.fate)) throw purpose === "keyed" && error.fate === "garbled" ? outcomeUnknown(error, sameKey) : error;
-      const took = now() - began;
-      if (error.fate === "late" && took >= 500) failures = 0;
-      const pause = error.fate === "late" && took >= 500 ? 0 : Math.max(0, pauseFor(failures, error) - took);
-      if (now() + pause >= until) {
-        if (error.fate === "late") throw error;
-        throw purpose === "keyed" && doubted
-          ? outcomeUnknown(error, sameKey)
-          : new CodeqError({ code: "timeout", fate: error.fate, cause: error,
-              message: `${p.timeoutMs} ms are over; what happened last: ${error.message}` });
+  try {
+    for (let failures = 0; ; failures++) {
+      const began = now();
+      try {
+        stop.signal.throwIfAborted();
+        return await attempt(stop.signal, until - began);
+      } catch (error) {
+        p.signal?.throwIfAborted();
+        if (!(error instanceof CodeqError)) throw error;
+        doubted ||= inDoubt(error.fate);
+        const keyed = purpose === "keyed" && doubted;
+        if (stop.signal.aborted || error.fate === "garbled" || !again[keyed ? "harmless" : purpose].has(error.fate)) {
+          throw keyed && unanswered(error.fate) ? outcomeUnknown(error, sameKey) : error;
+        }
+        const took = now() - began, waited = error.fate === "late" && took >= 500;
+        if (waited) failures = 0;
+        const pause = waited ? 0 : Math.max(0, pauseFor(failures, error) - took);
+        if (now() + pause >= until) throw error.fate === "late" ? error : keyed ? outcomeUnknown(error, sameKey) : timeIsOver(p.timeoutMs, error);
+        await sleep(pause, stop.signal);
       }
-      failures++;
-      await sleep(pause, p.signal);
     }
+  } finally {
+    forget();
+    alarm.clear();
   }
 }
+
+const timeIsOver = (ms: number, cause: CodeqError) => new CodeqError({ code: "timeout", fate: cause.fate, cause, message: `${ms} ms are over; what happened last: ${cause.message}` });

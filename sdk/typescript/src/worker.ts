@@ -1,5 +1,5 @@
 import { Alarm, now, onAbort, soon } from "./clock.js";
-import { CodeqError, messageOf, refusal } from "./errors.js";
+import { CodeqError, messageOf, refusal, ReleaseError } from "./errors.js";
 import { Dialer, type Frame, type Link, type Path } from "./link.js";
 import { completed, failed, Job, nack, release, type Answer, type Outcome, type Reporter, type TaskFrame } from "./job.js";
 import type { Error as Refusal } from "./protocol.js";
@@ -490,7 +490,9 @@ export class Worker<C = unknown> {
   async #handle(job: Job): Promise<void> {
     let answer: Answer;
     try {
-      answer = completed(await this.#handlers.get(job.command)?.(job));
+      const handler = this.#handlers.get(job.command);
+      if (!handler) throw new ReleaseError(`this worker has no handler for ${job.command}`, { started: false });
+      answer = completed(await handler(job));
     } catch (error) {
       answer = failed(job, error);
     }

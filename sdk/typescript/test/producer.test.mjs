@@ -10,17 +10,17 @@ const client = server.client();
 
 /** A server that answers as a test says, and counts what it was asked. */
 async function stub(answer) {
-  const asked = [];
+  const asked = [], self = { answer, asked };
   const s = createServer((request, response) => {
     let body = "";
     request.on("data", (d) => (body += d)).on("end", () => {
       asked.push({ url: request.url, method: request.method, headers: request.headers, body });
-      answer(response, asked.length, asked.at(-1));
+      self.answer(response, asked.length, asked.at(-1));
     });
   }).listen(0, "127.0.0.1");
   await once(s, "listening");
   after(() => (s.closeAllConnections(), s.close()));
-  return { url: `http://127.0.0.1:${s.address().port}`, asked };
+  return Object.assign(self, { url: `http://127.0.0.1:${s.address().port}` });
 }
 
 const json = (response, status, body, headers = {}) => response.writeHead(status, headers).end(JSON.stringify(body));
@@ -103,6 +103,20 @@ test("without an answer a task with a key is posted again, one without is not", 
   assert.equal(lost.asked.length, 1);
   await assert.rejects(new Codeq({ url: lost.url }).enqueue("a", 1, { idempotencyKey: "k", timeoutMs: 300 }), { code: "outcome_unknown" });
   await assert.rejects(new Codeq({ url: `127.0.0.1:${await freePort()}` }).enqueue("a", 1), (e) => e.code === "unreachable" && e.retryable && /codeq serve/.test(e.message));
+});
+
+test("timeoutMs bounds a call also while a server is silent", async () => {
+  const silent = await stub(() => {}), c = new Codeq({ url: silent.url });
+  const began = Date.now();
+  await assert.rejects(c.task("x", { timeoutMs: 200 }), { code: "timeout", retryable: true });
+  const posts = [c.enqueue("a", 1, { timeoutMs: 200 }), c.enqueue("a", 2, { timeoutMs: 200, idempotencyKey: "k" })];
+  await new Promise((d) => setTimeout(d, 50));
+  const behind = c.enqueue("a", 3, { timeoutMs: 100 }), aborted = c.enqueue("a", 4, { signal: AbortSignal.timeout(100) });
+  const codes = (await Promise.allSettled([...posts, behind, aborted])).map((r) => r.reason.code ?? r.reason.name);
+  assert.deepEqual(codes, ["outcome_unknown", "outcome_unknown", "timeout", 23]); // what was not sent was not done
+  silent.answer = (response) => json(response, 202, { id: "n" });
+  assert.equal((await c.enqueue("a", 5, { timeoutMs: 5000 })).id, "n", "the lane is free again");
+  assert(Date.now() - began < 2000);
 });
 
 test("Retry-After is kept, and a refusal for now is the caller's to wait for", async () => {

@@ -4,6 +4,7 @@ import { once } from "node:events";
 import { createServer } from "node:http";
 import { test } from "node:test";
 import { Codeq } from "codeq";
+import { WebSocket } from "ws"; // also where the platform has one, which hides pings
 import { Events, Proxy, Server, gate } from "./kit.mjs";
 
 const server = await Server.start("--ping-seconds", "1", "--shutdown-grace", "5s");
@@ -11,7 +12,7 @@ const proxy = await Proxy.start(server.port);
 
 function work(t, options, url = proxy.url) {
   const events = new Events(), notices = [];
-  const client = new Codeq({ url, notice: (text) => notices.push(text) });
+  const client = new Codeq({ url, WebSocket, notice: (text) => notices.push(text) });
   const worker = client.worker({ on: events.push, signals: false, ...options });
   const done = worker.run();
   done.catch(() => {});
@@ -226,7 +227,7 @@ test("the WebSocket of the platform is redirected, too", async (t) => {
     if (!globalThis.WebSocket) throw new Error("this platform has none");
     const handlers = { "n.a": (job) => ({ n: job.payload }) };
     await new Codeq({ url: "${await redirecting(t)}", notice: () => {} }).worker({ handlers, on: (e) => console.log(e.type) }).run();
-    console.log("drained");`, "--experimental-websocket");
+    console.log("drained");`, ...(globalThis.WebSocket ? [] : ["--experimental-websocket"]));
   await child.said.of("connected");
   assert.deepEqual(await (await server.client().enqueue("n.a", 7)).result(), { n: 7 });
   child.kill("SIGTERM");

@@ -159,6 +159,13 @@ test("progress and output reach who watches", async (t) => {
   assert.deepEqual(client.notices, []);
 });
 
+test("a handler that blocks the event loop is told of", async (t) => {
+  const { client, events } = work(t, { leaseSeconds: 1, handlers: { "b.a": () => { for (const until = Date.now() + 1500; Date.now() < until; ); } } });
+  await client.enqueue("b.a");
+  await events.of("settled");
+  assert.match(client.notices.join(), /a handler blocked the event loop/);
+});
+
 test("a drained worker finishes what runs and hands back the rest", async (t) => {
   const began = gate(), finish = gate();
   const { client, worker, done } = work(t, { concurrency: 1, handlers: { "d.a": async (job) => { began.open(); await finish.opened; return { draining: job.draining.aborted }; } } });
@@ -215,7 +222,7 @@ test("a refusal that waiting does not change ends a worker and a watch, and a to
   const handlers = { "t.a": () => ({}) };
   await assert.rejects(own.client({ token: "cq_wrong" }).worker({ handlers, signals: false }).run(), (e) => e instanceof CodeqError && e.code === "unauthenticated" && !e.retryable);
   await assert.rejects(own.client({ token: producer }).worker({ handlers, signals: false }).run(), { code: "forbidden" });
-  await assert.rejects(own.client({ token: producer }).watch({ kind: "server" })[Symbol.asyncIterator]().next(), { code: "forbidden" });
+  await assert.rejects(own.client({ token: producer }).watch({ kind: "server" })[Symbol.asyncIterator]().next(), { code: /^(forbidden|unauthenticated)$/ });
   await assert.rejects(own.client({ token: worker }).enqueue("t.a", 1), { code: "forbidden", status: 403 });
   const { done, worker: w } = work(t, { handlers }, { client: () => own.client({ token: async () => worker }) });
   assert.deepEqual(await (await own.client({ token: producer }).enqueue("t.a")).result(), {});
