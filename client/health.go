@@ -23,6 +23,9 @@ type ReadyAnswer struct {
 	DiskGuard string
 	// Shards is the number of shards.
 	Shards int
+	// Role is "follower" for a node of a cluster that passes requests to the leader, and says
+	// nothing of the others; empty for any other server.
+	Role string
 }
 
 // Ready asks whether the server delivers tasks, and waits up to waitFor until it does. If

@@ -34,10 +34,10 @@ type Serve struct {
 	AllowOrigin    Origins `name:"allow-origin" placeholder:"ORIGIN" help:"Origins of web pages on other servers that may send requests, open sessions and read the answers of producers and readers, as browsers name them: https://app.example. Also needed for pages of this server behind a proxy that speaks https."`
 	Callbacks
 	Artifacts
-	MaxSessions   int           `name:"max-sessions" default:"10000" range:"1..1000000" help:"Sessions that may be open at once; more are closed with 4429. The limit of open files may allow fewer."`
-	PingSeconds   int           `name:"ping-seconds" default:"20" range:"1..60" help:"Seconds between two pings of a session. A client that answers neither of two is gone; less than what proxies on the way allow a connection to be silent."`
-	Retention     time.Duration `name:"retention" default:"24h" range:"0s..87600h" help:"How long ended tasks stay with their results and keys, where their queue does not say; 0s is for ever."`
-	DLQRetention  time.Duration `name:"dlq-retention" default:"168h" range:"0s..87600h" help:"How long dead letters stay, where their queue does not say; 0s is for ever, and 7 days for those that a worker ended FAILED."`
+	Node
+	MaxSessions int `name:"max-sessions" default:"10000" range:"1..1000000" help:"Sessions that may be open at once; more are closed with 4429. The limit of open files may allow fewer."`
+	PingSeconds int `name:"ping-seconds" default:"20" range:"1..60" help:"Seconds between two pings of a session. A client that answers neither of two is gone; less than what proxies on the way allow a connection to be silent."`
+	Kept
 	Memory        Bytes         `name:"memory" default:"512MiB" range:"128MiB..1TiB" placeholder:"SIZE" help:"Memory that the server aims at: an eighth each for memtables, block cache, mailboxes and outboxes, the rest for everything else; also the limit for the garbage collector unless GOMEMLIMIT is set."`
 	EventsMemory  Bytes         `name:"events-memory" default:"48MiB" range:"1MiB..64GiB" placeholder:"SIZE" help:"Memory for the last events, the counts of each queue and their history, within memory: a third for events of 48 bytes each. Queues beyond it are counted together."`
 	RequireToken  bool          `name:"require-lease-token" default:"false" help:"Refuse calls over HTTP about a delivery without its leaseToken. Otherwise the subject it was made to may leave the token out."`
@@ -64,6 +64,18 @@ type TLS struct {
 type Callbacks struct {
 	PublicURL    string   `name:"public-url" placeholder:"URL" help:"Address under which clients reach this server, such as https://codeq.example.com. Callbacks name it where a result is too large to be posted."`
 	WebhookAllow Networks `name:"webhook-allow" placeholder:"HOST" help:"Hosts to which outcomes of tasks, and tasks of queues with a target, may be posted besides public addresses over https: names, IP addresses and networks such as 10.0.0.0/8. They may be asked over http, too."`
+}
+
+// Kept are the settings of how long tasks stay that have ended.
+type Kept struct {
+	Retention    time.Duration `name:"retention" default:"24h" range:"0s..87600h" help:"How long ended tasks stay with their results and keys, where their queue does not say; 0s is for ever."`
+	DLQRetention time.Duration `name:"dlq-retention" default:"168h" range:"0s..87600h" help:"How long dead letters stay, where their queue does not say; 0s is for ever, and 7 days for those that a worker ended FAILED."`
+}
+
+// Node are the settings of a node of a cluster.
+type Node struct {
+	PeerListen string `name:"peer-listen" placeholder:"HOST:PORT" help:"Address to listen on for the other nodes of a cluster, if it is not the one at which they reach this node."`
+	NodeURL    string `name:"node-url" placeholder:"URL" help:"Address under which clients reach this node of a cluster, such as https://a.example.com:8080. Clients that have it are sent there while this node leads."`
 }
 
 // Artifacts are the settings of the files that workers upload for their tasks.
@@ -99,6 +111,9 @@ func (s *Serve) Check(origin func(name string) string) error {
 	}
 	if _, ok := wire.ParseOrigin(s.PublicURL); s.PublicURL != "" && !ok {
 		found = append(found, fmt.Errorf("public-url of %.80q (%s) must be like https://codeq.example.com, without a path", s.PublicURL, origin("public-url")))
+	}
+	if _, ok := wire.ParseOrigin(s.NodeURL); s.NodeURL != "" && !ok {
+		found = append(found, fmt.Errorf("node-url of %.80q (%s) must be like https://a.example.com:8080, without a path", s.NodeURL, origin("node-url")))
 	}
 	if u, err := url.Parse(s.OTLPEndpoint); s.OTLPEndpoint != "" && (err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "") {
 		found = append(found, fmt.Errorf("otlp-endpoint (%s) must be an http or https URL like http://127.0.0.1:4318, without credentials and query", origin("otlp-endpoint")))

@@ -5,8 +5,7 @@ package wire
 type Code string
 
 // The codes; codeTable has the HTTP status of each and whether it is retryable. This
-// server never sends three of them, which are reserved: rate_limited, not_leader and
-// unsupported. Clients handle them.
+// server never sends one of them, unsupported, which is reserved. Clients handle it.
 const (
 	CodeInvalidBody         Code = "invalid_body"
 	CodeInvalidCommand      Code = "invalid_command"
@@ -45,6 +44,7 @@ const (
 	CodeForbiddenOrigin     Code = "forbidden_origin"
 	CodeAuthUnavailable     Code = "auth_unavailable"
 	CodeVersionConflict     Code = "version_conflict"
+	CodeClusterRefused      Code = "cluster_refused"
 )
 
 type codeRow struct {
@@ -90,6 +90,7 @@ var codeTable = map[Code]codeRow{
 	CodeForbiddenOrigin:     {403, false},
 	CodeAuthUnavailable:     {503, true},
 	CodeVersionConflict:     {409, false},
+	CodeClusterRefused:      {409, false},
 }
 
 // HTTPStatus is the status a refusal with this code has over HTTP. An unknown

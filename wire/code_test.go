@@ -17,7 +17,7 @@ func TestCodesKeepTheirMeaning(t *testing.T) {
 		"too_large": {413, false}, "rate_limited": {429, true}, "internal": {500, true},
 		"overloaded": {503, true}, "draining": {503, true}, "not_leader": {503, true}, "storage_full": {507, true},
 		"forbidden_host": {403, false}, "forbidden_origin": {403, false}, "auth_unavailable": {503, true},
-		"version_conflict": {409, false},
+		"version_conflict": {409, false}, "cluster_refused": {409, false},
 	}
 	for code, row := range rows {
 		if code.HTTPStatus() != row.httpStatus || code.Retryable() != row.retryable {

@@ -35,7 +35,7 @@ type cli struct {
 	Backup  backupCmd  `cmd:"" group:"Operate" help:"Copy the data of the running server into a new directory."`
 	Restore restoreCmd `cmd:"" group:"Operate" without:"url,token,tenant,ca,client-cert" help:"Make a data directory from a backup."`
 	Doctor  doctorCmd  `cmd:"" group:"Operate" without:"url,token,tenant,ca,client-cert" eg:"codeq doctor /var/lib/codeq" help:"Check the data directory of a server that does not run."`
-	Demo    demoCmd    `cmd:"" group:"Operate" eg:"codeq demo" help:"Fill a server with a lively load for a look."`
+	Demo    demoCmd    `cmd:"" group:"Other" eg:"codeq demo" help:"Fill a server with a lively load for a look."`
 	Bench   benchCmd   `cmd:"" group:"Operate" without:"tenant" eg:"codeq bench --seconds 5" help:"Measure a server under load and check every answer."`
 
 	others
@@ -57,6 +57,7 @@ type clients struct {
 	Session  sessionCmd  `cmd:"" group:"Operate" help:"Show the sessions of workers and producers."`
 	Webhooks webhooksCmd `cmd:"" group:"Operate" help:"Show and change the URLs that get outcomes of tasks."`
 	Limits   limitsCmd   `cmd:"" group:"Operate" help:"Show and change the limits of tenants."`
+	Cluster  clusterCmd  `cmd:"" group:"Operate" help:"Make a cluster, and show and change its nodes."`
 }
 
 // short are short forms of frequent commands. Each is a verb of a noun.
@@ -81,7 +82,7 @@ type short struct {
 
 // globals are the flags of all commands that have a use for them.
 type globals struct {
-	URL         string           `group:"For every command:" name:"url" env:"CODEQ_URL" default:"http://127.0.0.1:8080" help:"Address of the server."`
+	URL         string           `group:"For every command:" name:"url" env:"CODEQ_URL" default:"http://127.0.0.1:8080" help:"Address of the server, or those of the nodes of a cluster with commas between."`
 	Token       string           `group:"For every command:" env:"CODEQ_TOKEN" help:"Token for the server, if it requires one."`
 	Tenant      string           `group:"For every command:" env:"CODEQ_TENANT" help:"Tenant for which a credential with codeq:admin:all acts, or whose tasks a new token gives access to."`
 	CA          string           `group:"For every command:" name:"ca" type:"path" env:"CODEQ_CA" placeholder:"FILE" help:"Certificates of issuers, in PEM, that are trusted instead of those of this machine."`

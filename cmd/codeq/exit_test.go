@@ -17,7 +17,7 @@ import (
 // exitsWanted are the exit codes of all refusals.
 var exitsWanted = map[int]string{
 	exitFailed: "unauthenticated forbidden not_owner lease_lost not_in_progress already_terminal idempotency_conflict queue_not_empty not_waiting " +
-		"not_found method_not_allowed unsupported internal forbidden_host forbidden_origin version_conflict",
+		"not_found method_not_allowed unsupported internal forbidden_host forbidden_origin version_conflict cluster_refused",
 	exitWrong:    "invalid_body invalid_command invalid_priority invalid_time invalid_webhook invalid_result invalid_argument unknown_member too_large",
 	exitNotThere: "task_not_found not_in_dlq queue_not_found session_not_found",
 	exitAgain:    "result_not_found rate_limited overloaded draining not_leader storage_full auth_unavailable queue_deleted",

@@ -29,6 +29,9 @@ func (h *healthCmd) Run(a *app) error {
 		if err != nil {
 			return "", tryAgain("not ready: %w", err)
 		}
+		if answer.Role != "" {
+			return fmt.Sprintf("ready: %s passes requests to the leader of its cluster\n", c.URL()), nil
+		}
 		return fmt.Sprintf("ready: %s, %d shards, durability %s, disk %s\n", c.URL(), answer.Shards, answer.Durability, answer.DiskGuard), nil
 	}, a.printText)
 }

@@ -71,7 +71,7 @@ func (s *serveCmd) Run(a *app) error {
 	if options.Providers, err = s.openProviders(settings, tokens, log); err != nil {
 		return err
 	}
-	if options.Certificate, err = s.openCertificate(settings, log); err != nil {
+	if err := s.openFiles(&options, settings, log); err != nil {
 		return err
 	}
 	options.Tokens, options.Log, options.LogLost = tokens, log, a.lost
@@ -107,6 +107,15 @@ func (s *serveCmd) Run(a *app) error {
 			return a.stop(log, srv, s.ShutdownGrace, signal)
 		}
 	}
+}
+
+// openFiles reads what is not in the settings themselves: certificates, and whether the data
+// directory is that of a node of a cluster.
+func (s *serveCmd) openFiles(o *server.Options, settings *config.Resolved, log zerolog.Logger) (err error) {
+	if o.Certificate, err = s.openCertificate(settings, log); err == nil {
+		o.Cluster, err = s.cluster(settings)
+	}
+	return err
 }
 
 // errStoppedEarly is how a server ends that was told to stop before it served.
@@ -152,7 +161,7 @@ func (s *serveCmd) options() server.Options {
 	return server.Options{
 		DataDir: s.Data, Listen: s.Listen, Shards: s.Shards, InsecureNoAuth: s.InsecureNoAuth,
 		Names: server.Names{
-			PublicHosts: s.PublicHost, AllowOrigins: s.AllowOrigin, PublicURL: s.PublicURL, WebhookAllow: s.WebhookAllow,
+			PublicHosts: s.PublicHost, AllowOrigins: s.AllowOrigin, PublicURL: s.PublicURL, NodeURL: s.NodeURL, WebhookAllow: s.WebhookAllow,
 		},
 		Artifacts: server.Artifacts{
 			Dir: s.ArtifactsDir, S3: s.ArtifactsS3, MaxBytes: int64(s.ArtifactMaxBytes), Redirect: s.ArtifactsRedirect,

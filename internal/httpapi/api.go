@@ -82,6 +82,8 @@ type Site struct {
 	// LeaderURL is where clients reach this node while it leads a cluster; empty for a single node,
 	// and if nobody has said it.
 	LeaderURL string
+	// Cluster is that of the nodes; nil for a server alone.
+	Cluster Cluster
 }
 
 // Hooks are what posts outcomes, and keeps the files that belong to them.
@@ -258,7 +260,7 @@ func (a *api) resources() []resource {
 		{"/readyz", []verb{{method: http.MethodGet, public: true, anyQuery: true, handle: a.getReady}}},
 		{"/version", []verb{{method: http.MethodGet, public: true, handle: a.getVersion}}},
 		{"/metrics", []verb{{method: http.MethodGet, public: true, anyQuery: true, handle: a.getMetrics}}},
-	}, slices.Concat(a.reportResources(), a.limitResources(), a.webhookResources(), a.artifactResources(), a.subscriptionResources())...)
+	}, slices.Concat(a.reportResources(), a.limitResources(), a.webhookResources(), a.artifactResources(), a.subscriptionResources(), a.clusterResources())...)
 }
 
 // Routes are all routes of the API as "METHOD pattern", without HEAD, for tests of the

@@ -78,6 +78,7 @@ var notOfTheStore = map[string]string{
 	"/healthz": "says that the process lives", "/readyz": "counts what waits", "/version": "is fixed",
 	"/metrics":          "is a page of figures for a graph, which a restart begins anew",
 	"/v1/codeq/session": "is a socket", "/v1/codeq/events": "is a socket", "/v1/codeq/admin/sessions": "is of this process", "/v1/codeq/admin/backup": "makes its own sync",
+	clusterPath:              "asks the other nodes",
 	"/v1/codeq/admin/config": "is fixed", "/v1/codeq/admin/webhooks/secret": "is that of the directory",
 	base + "/workers/subscriptions": "tells what every shard has on disk",
 	webhooksPath:                    "tells what every shard has on disk", webhooksPath + "/{name}": "tells what every shard has on disk",

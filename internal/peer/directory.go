@@ -58,6 +58,15 @@ type Founding struct {
 	Now                     time.Time
 }
 
+// Check refuses an authority that cannot sign.
+func (f *Founding) Check() error {
+	if f.Authority == "" {
+		return nil
+	}
+	_, err := parseAuthority(f.Authority, f.AuthorityKey)
+	return err
+}
+
 // Found makes the file of the first node of a cluster in its data directory, which must have
 // none.
 func Found(dataDir string, f *Founding) error {
@@ -83,7 +92,7 @@ func Found(dataDir string, f *Founding) error {
 
 // create writes the file of a node that has none.
 func create(dataDir string, c *contents) error {
-	if problem := addressProblem(c.Address); problem != "" {
+	if problem := AddressProblem(c.Address); problem != "" {
 		return fmt.Errorf("the address of the node %s, got %.80q", problem, c.Address)
 	}
 	d := &directory{path: filepath.Join(dataDir, directoryName)}
@@ -127,7 +136,7 @@ func parseContents(text []byte) (*contents, error) {
 		return nil, fmt.Errorf("the file is damaged: the id of the node must be 32 hexadecimal digits, got %.40q", c.Node)
 	}
 	for _, address := range append(slices.Clone(c.Others), c.Address) {
-		if problem := addressProblem(address); problem != "" {
+		if problem := AddressProblem(address); problem != "" {
 			return nil, fmt.Errorf("the file is damaged: an address %s, got %.80q", problem, address)
 		}
 	}

@@ -22,7 +22,7 @@ const (
 	// addFor is how long one change of the members may take.
 	addFor = 30 * time.Second
 	// askAgain is the pause of a node that asks to be a voter.
-	askAgain = 500 * time.Millisecond
+	askAgain = 200 * time.Millisecond
 )
 
 // joining is what a machine asks of the node that made its token.
@@ -70,7 +70,7 @@ func Join(ctx context.Context, text, address string) (*Grant, error) {
 	if err != nil {
 		return nil, err
 	}
-	if problem := addressProblem(address); problem != "" {
+	if problem := AddressProblem(address); problem != "" {
 		return nil, fmt.Errorf("the address of the node %s, got %.80q", problem, address)
 	}
 	key, keyPEM, err := newKey()
@@ -196,7 +196,7 @@ func parseJoining(body []byte) (*joining, *x509.CertificateRequest, error) {
 	if !isNode(j.Node) {
 		return nil, nil, errors.New("the id of a node must be 32 hexadecimal digits")
 	}
-	if problem := addressProblem(j.Address); problem != "" {
+	if problem := AddressProblem(j.Address); problem != "" {
 		return nil, nil, errors.New("the address of the node " + problem)
 	}
 	request, err := x509.ParseCertificateRequest(j.Request)

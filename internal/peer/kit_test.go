@@ -50,21 +50,44 @@ func (l *log) Members() []Member {
 func (l *log) LastLog() uint64 {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.lastLog++
 	return l.lastLog
 }
 
-// Add makes a voter of what has two entries.
-func (l *log) Add(_ context.Context, m Member, lastLog uint64) error {
+func (l *log) AddNonvoter(_ context.Context, m Member) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if m.Voter = lastLog > 1; !m.Voter {
-		return errors.New("it is behind")
-	}
 	l.members = append(l.members, m)
+	return nil
+}
+
+func (l *log) AddVoter(_ context.Context, m Member, _ uint64) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for i := range l.members {
+		if l.members[i].Node == m.Node {
+			l.members[i].Voter = true
+		}
+	}
 	l.tell()
 	return nil
 }
+
+func (l *log) Remove(_ context.Context, node string) error {
+	l.remove(node)
+	return nil
+}
+
+func (l *log) Transfer(_ context.Context, node string) error {
+	for _, m := range l.Members() {
+		if m.Node == node {
+			l.lead(m)
+			return nil
+		}
+	}
+	return errors.New("there is no such node")
+}
+
+func (l *log) About() About { return About{Role: "follower", Version: "test", Term: 3, Applied: 7} }
 
 func (l *log) remove(node string) {
 	l.mu.Lock()

@@ -256,6 +256,13 @@ func (p *Peers) roster() []Member {
 	return members
 }
 
+// isMember reports whether a node is one of the members that this node knows of.
+func (p *Peers) isMember(node string) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return slices.ContainsFunc(p.roster(), func(m Member) bool { return m.Node == node })
+}
+
 // votes reports whether a node is one of the voters that this node knows of.
 func (p *Peers) votes(node string) bool {
 	p.mu.Lock()

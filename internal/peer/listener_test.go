@@ -122,7 +122,7 @@ func TestARemovedNodeIsRefusedAndCut(t *testing.T) {
 	l := &log{}
 	a, _ := first(t, l, nil)
 	b, _ := join(t, a, l, nil)
-	until(t, "both are members", func() bool { return len(l.Members()) == 2 && a.votes(b.Self().Node) })
+	until(t, "both are members", func() bool { return len(l.Members()) == 2 && !a.votes(b.Self().Node) }) // a has seen it
 	conn, err := b.Raft().Dial(a.Self().Address, wait)
 	must(t, err)
 	defer func() { _ = conn.Close() }() // it is closed by the other side

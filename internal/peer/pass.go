@@ -35,16 +35,19 @@ const (
 	lostFor = time.Second
 )
 
-// target is the leader as this node knows it; "" for none. ended ends when it is no longer.
+// target is the leader as this node knows it; "" for none. ended ends when it is no longer, and
+// leaving when this node stops, for sockets.
 type target struct {
-	node, address string
-	ended         context.Context
-	end           context.CancelFunc
+	node, address  string
+	ended, leaving context.Context
+	end, leave     context.CancelFunc
 }
 
 func newTarget(node, address string) *target {
-	ctx, cancel := context.WithCancel(context.Background())
-	return &target{node, address, ctx, cancel}
+	t := &target{node: node, address: address}
+	t.ended, t.end = context.WithCancel(context.Background())
+	t.leaving, t.leave = context.WithCancel(t.ended)
+	return t
 }
 
 // follow keeps the leader until stop is closed.
@@ -60,7 +63,9 @@ func (p *Peers) follow(node Node, stop <-chan struct{}) {
 		select {
 		case <-changes:
 		case <-stop:
-			p.leader.Swap(newTarget("", "")).end()
+			last := p.leader.Swap(newTarget("", ""))
+			last.leave()
+			time.AfterFunc(lostFor, last.end)
 			return
 		}
 	}
@@ -86,20 +91,61 @@ var (
 
 type passageKey struct{}
 
-// passage is one request on its way.
+// passage is one request on its way; cancel ends it, and stay keeps a socket that has ended from
+// the end of this node.
 type passage struct {
 	Passage
-	to *target
+	to     *target
+	cancel context.CancelFunc
+	stay   func() bool
+}
+
+// passing counts the requests on their way. Peers.mu is held.
+type passing struct {
+	underway int
+	// idle is closed when none is left; nil until somebody waits.
+	idle chan struct{}
+}
+
+// passes adds n to the requests on their way.
+func (p *Peers) passes(n int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.passing.underway += n; p.passing.underway == 0 && p.passing.idle != nil {
+		close(p.passing.idle)
+		p.passing.idle = nil
+	}
+}
+
+// awaitPassed waits until no request is on its way; they are given up by then.
+func (p *Peers) awaitPassed(ctx context.Context) {
+	p.mu.Lock()
+	if p.passing.underway == 0 {
+		p.mu.Unlock()
+		return
+	}
+	idle := make(chan struct{})
+	p.passing.idle = idle
+	p.mu.Unlock()
+	select {
+	case <-idle:
+	case <-time.After(lostFor + lingerFor):
+	case <-ctx.Done():
+	}
 }
 
 // Pass passes a request to the leader and its answer to the client, sockets included.
 func (p *Peers) Pass(w http.ResponseWriter, r *http.Request) (result Passage) {
-	at := &passage{to: p.leader.Load()}
+	at := &passage{to: p.leader.Load(), stay: func() bool { return false }}
 	if at.to.address == "" || at.to.node == p.directory.self.Node {
 		return Passage{Refusal: errNoLeader}
 	}
 	ctx, cancel := context.WithCancel(context.WithValue(r.Context(), passageKey{}, at))
 	defer cancel()
+	at.cancel = cancel
+	p.passes(1)
+	defer p.passes(-1)
+	defer func() { at.stay() }()
 	defer context.AfterFunc(at.to.ended, cancel)()
 	defer func() {
 		if failure := recover(); failure != nil {
@@ -138,6 +184,7 @@ func (p *Peers) newProxy() {
 			at.Status = response.StatusCode
 			if body, ok := response.Body.(readWriteCloser); ok && response.StatusCode == http.StatusSwitchingProtocols {
 				response.Body = &farewell{readWriteCloser: body}
+				at.stay = context.AfterFunc(at.to.leaving, at.cancel)
 			}
 			return nil
 		},
@@ -219,4 +266,7 @@ func believed(r *http.Request) (*http.Request, error) {
 }
 
 // KnowsLeader reports whether requests can be passed.
-func (p *Peers) KnowsLeader() bool { return p.leader.Load().address != "" }
+func (p *Peers) KnowsLeader() bool {
+	to := p.leader.Load()
+	return to.address != "" && to.node != p.directory.self.Node
+}

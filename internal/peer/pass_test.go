@@ -332,6 +332,32 @@ func TestASocketEndsWith1012WhenTheLeaderIsLost(t *testing.T) {
 	}
 }
 
+func TestANodeThatIsNoMemberPassesNothing(t *testing.T) {
+	l, _, b := pair(t, tell)
+	l.remove(b.Self().Node)
+	s := public(t, b, false)
+	response, err := s.Client().Get(s.URL)
+	must(t, err)
+	defer func() { _ = response.Body.Close() }() // it is read
+	if body, err := io.ReadAll(response.Body); err != nil || response.StatusCode == http.StatusTeapot || strings.Contains(string(body), "Host") {
+		t.Errorf("got %d %s, %v", response.StatusCode, body, err)
+	}
+}
+
+func TestSocketsEndWith1012WhenTheNodeStops(t *testing.T) {
+	l := &log{}
+	a, _ := first(t, l, http.HandlerFunc(echo))
+	b, _ := join(t, a, nil, nil)
+	stop := b.Serve(http.NotFoundHandler(), l)
+	until(t, "both are members", func() bool { return len(l.Members()) == 2 })
+	knowsLeader(t, b, a)
+	_, in := upgrade(t, public(t, b, false), "")
+	must(t, stop(t.Context()))
+	if got, err := io.ReadAll(in); err != nil || string(got) != goodbye {
+		t.Errorf("got %q, %v", got, err)
+	}
+}
+
 func TestABadPassedRequestIsRefused(t *testing.T) {
 	_, a, b := pair(t, tell)
 	conn, err := b.dial(t.Context(), overHTTP, a.Self().Address, "")

@@ -50,9 +50,15 @@ type Node interface {
 	Members() []Member
 	// LastLog is how far this node has the log.
 	LastLog() uint64
-	// Add makes a node a member, and a voter if it has enough of the log; else the error says that
-	// it has not. Only the leader can.
-	Add(ctx context.Context, m Member, lastLog uint64) error
+	// About is what the node says of itself.
+	About() About
+	// The leader alone can change the members: a node is a member first, and a voter when it has
+	// that much of the log.
+	AddNonvoter(ctx context.Context, m Member) error
+	AddVoter(ctx context.Context, m Member, lastLog uint64) error
+	Remove(ctx context.Context, node string) error
+	// Transfer has another node lead, the best one for "".
+	Transfer(ctx context.Context, node string) error
 }
 
 // Peers is the port of a node for the other nodes, and its certificate. Its methods may be
@@ -62,22 +68,33 @@ type Peers struct {
 	data          func() Data
 	directory     *directory
 	listener      net.Listener
-	// A lane for each use of the port.
-	raft, passed, nodes *lane
-	handshakes          chan struct{}
-	closing             chan struct{}
-	running             sync.WaitGroup
-	renewal             *time.Timer
-	leader              atomic.Pointer[target]
-	proxy               *httputil.ReverseProxy
-	transport           *http.Transport
+	lanes
+	closing   chan struct{}
+	running   sync.WaitGroup
+	renewal   *time.Timer
+	leader    atomic.Pointer[target]
+	proxy     *httputil.ReverseProxy
+	transport *http.Transport
+
+	// changing is held during a change of the members. waiting is when each node without a vote
+	// that has all data asked for it last.
+	changing sync.Mutex
+	waiting  map[string]time.Time
 
 	mu     sync.Mutex
 	closed bool
 	lines  lines
 	node   Node
 	// seen are the nodes that were members at some time.
-	seen map[string]bool
+	seen    map[string]bool
+	passing passing
+}
+
+// lanes are the uses of the port.
+type lanes struct {
+	raft, passed, nodes *lane
+	// handshakes has a token for each that is under way.
+	handshakes chan struct{}
 }
 
 // Open reads which node the data directory is of, and listens for other nodes. Nothing is
@@ -97,7 +114,8 @@ func Open(o Options) (*Peers, error) {
 	}
 	p := &Peers{
 		log: o.Log, refusals: o.Refusals, data: o.Data, directory: d, listener: o.Listener,
-		handshakes: make(chan struct{}, mostHandshakes), closing: make(chan struct{}), lines: lines{}, seen: map[string]bool{},
+		lanes:   lanes{handshakes: make(chan struct{}, mostHandshakes)},
+		closing: make(chan struct{}), lines: lines{}, seen: map[string]bool{}, waiting: map[string]time.Time{},
 	}
 	p.raft, p.passed, p.nodes = p.newLane(), p.newLane(), p.newLane()
 	p.leader.Store(newTarget("", ""))

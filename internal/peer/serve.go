@@ -11,6 +11,8 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/rs/zerolog"
+
 	"codeq/wire"
 )
 
@@ -41,7 +43,9 @@ func (p *Peers) Serve(h http.Handler, node Node) (stop func(context.Context) err
 	return func(within context.Context) error {
 		close(stopped)
 		cancel()
-		return errors.Join(passed.Shutdown(within), nodes.Shutdown(within))
+		err := errors.Join(passed.Shutdown(within), nodes.Shutdown(within))
+		p.awaitPassed(within)
+		return err
 	}
 }
 
@@ -67,12 +71,15 @@ func (l lineLog) Write(line []byte) (int, error) {
 	return len(line), nil
 }
 
-// fromNode serves requests that a node has passed.
+// fromNode serves requests that a member has passed.
 func (p *Peers) fromNode(h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		passed, err := believed(r)
+		if node := r.TLS.PeerCertificates[0].DNSNames[0]; !p.isMember(node) {
+			err = fmt.Errorf("the node %s is no member of the cluster, and passes no requests", node)
+		}
 		if err != nil {
-			p.log.Warn().Err(err).Msg("a node has passed a request that is in no order")
+			p.refusals.Warn().Err(err).Msg("a request that a node has passed was refused")
 			answerJSON(w, http.StatusBadRequest, wire.AppendError(nil, wire.Refuse(wire.CodeInvalidArgument, err.Error())))
 			return
 		}
@@ -90,15 +97,7 @@ func (p *Peers) fromPeers() http.Handler {
 		if err != nil {
 			return // nobody waits for an answer
 		}
-		var answer any
-		switch {
-		case r.Method == http.MethodPost && r.URL.Path == "/join" && node == "":
-			answer, err = p.grant(body)
-		case r.Method == http.MethodPost && r.URL.Path == "/members" && node != "":
-			answer, err = p.addMember(r.Context(), node, body)
-		default:
-			err = errors.New("the port of the nodes has nothing at this path")
-		}
+		answer, err := p.answer(r, node, body)
 		status := http.StatusOK
 		if err != nil {
 			status = http.StatusConflict
@@ -108,7 +107,11 @@ func (p *Peers) fromPeers() http.Handler {
 				said = full.refused
 			}
 			answer = said
-			p.refusals.Warn().Str("remote", r.RemoteAddr).Str("node", node).Str("path", r.URL.Path).Err(err).Msg("a request of a node was refused")
+			level := zerolog.DebugLevel // the node that asks has a line, too
+			if node == "" {
+				level = zerolog.WarnLevel
+			}
+			p.refusals.WithLevel(level).Str("remote", r.RemoteAddr).Str("node", node).Str("path", r.URL.Path).Err(err).Msg("a request of a node was refused")
 		}
 		text, err := json.Marshal(answer)
 		if err != nil {
@@ -118,50 +121,33 @@ func (p *Peers) fromPeers() http.Handler {
 	})
 }
 
+// answer answers a request of a node, or of a machine that joins, which is no node.
+func (p *Peers) answer(r *http.Request, node string, body []byte) (any, error) {
+	switch {
+	case r.URL.Path == "/join" && node == "":
+		return p.grant(body)
+	case r.URL.Path == "/status" && node != "":
+		return p.node.About(), nil
+	case r.URL.Path == "/members" && node != "":
+		asked := &member{}
+		if err := json.Unmarshal(body, asked); err != nil {
+			return nil, errors.New("the request to be a member is not in its form")
+		}
+		return struct{}{}, p.addMember(r.Context(), node, asked)
+	}
+	return nil, errors.New("the port of the nodes has nothing at this path")
+}
+
 func answerJSON(w http.ResponseWriter, status int, body []byte) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
 	_, _ = w.Write(body) // a peer that has left misses nothing
 }
 
-// member is the request of a node to be one.
-type member struct {
-	Address string `json:"address"`
-	LastLog uint64 `json:"lastLog"`
-}
-
-// addMember makes the node that asks a member, if this one leads.
-func (p *Peers) addMember(ctx context.Context, node string, body []byte) (any, error) {
-	asked := member{}
-	if err := json.Unmarshal(body, &asked); err != nil || addressProblem(asked.Address) != "" {
-		return nil, errors.New("the request to be a member is not in its form")
-	}
-	if leader, at := p.node.Leader(); leader != p.directory.self.Node {
-		return nil, &refusedError{refused{Error: "this node does not lead", Leader: at}}
-	}
-	p.mu.Lock()
-	members := p.roster()
-	p.mu.Unlock()
-	for _, m := range members {
-		switch {
-		case m.Node == node && m.Voter:
-			return struct{}{}, nil
-		case m.Node != node && m.Address == asked.Address:
-			return nil, errors.New(taken(m))
-		}
-	}
-	ctx, cancel := context.WithTimeout(ctx, addFor)
-	defer cancel()
-	if err := p.node.Add(ctx, Member{Node: node, Address: asked.Address}, asked.LastLog); err != nil {
-		return nil, err
-	}
-	return struct{}{}, nil
-}
-
 // askToBeMember asks until this node is a voter; the first node of a cluster is one.
 func (p *Peers) askToBeMember(ctx context.Context, node Node) {
 	self := p.Self()
-	client := over(func(ctx context.Context, at string) (net.Conn, error) { return p.dial(ctx, overNodes, at, "") })
+	client := p.client("")
 	said := ""
 	for i := 0; len(p.directory.others) > 0 && !p.votes(self.Node); i++ {
 		at := p.directory.others[i%len(p.directory.others)]

@@ -60,15 +60,15 @@ func parseToken(text string) (t token, err error) {
 	raw = raw[1:]
 	raw = raw[copy(t.authority[:], raw):]
 	raw = raw[copy(t.secret[:], raw):]
-	if t.address = string(raw); addressProblem(t.address) != "" {
+	if t.address = string(raw); AddressProblem(t.address) != "" {
 		return token{}, errToken
 	}
 	return t, nil
 }
 
-// addressProblem says what is wrong with the address at which other nodes reach one, "" if
+// AddressProblem says what is wrong with the address at which other nodes reach one, "" if
 // nothing is: it must be host:port with both.
-func addressProblem(address string) string {
+func AddressProblem(address string) string {
 	host, port, err := net.SplitHostPort(address)
 	switch {
 	case err != nil || host == "" || port == "" || port == "0":

@@ -54,8 +54,8 @@ var importTable = map[string]string{
 	"internal/httpapi":    "internal/artifact internal/auth internal/callback internal/limit internal/meter internal/paced internal/peer mailbox record shard shardactor store wire",
 	"internal/testserver": "internal/auth internal/server",
 	"client/codeqtest":    "client internal/testserver | wire",
-	"internal/server":     "internal/httpapi internal/artifact internal/auth internal/callback internal/events internal/identity internal/meter internal/needs internal/paced internal/replica internal/tracing internal/watch internal/yamlfile mailbox session shard shardactor store ui wire | client internal/audit internal/peer test/blackbox",
-	"cmd/codeq":           "client config internal/audit internal/auth internal/identity internal/keeper internal/plot internal/yamlfile loadtest internal/conform internal/server internal/testserver store wire | record test/blackbox",
+	"internal/server":     "internal/httpapi internal/artifact internal/auth internal/callback internal/events internal/identity internal/meter internal/needs internal/paced internal/peer internal/replica internal/tracing internal/watch internal/yamlfile mailbox session shard shardactor store ui wire | client internal/audit test/blackbox",
+	"cmd/codeq":           "client config internal/audit internal/auth internal/identity internal/keeper internal/peer internal/plot internal/replica internal/yamlfile loadtest internal/conform internal/server internal/testserver store wire | record test/blackbox",
 
 	// The simulator drives the parts themselves; the others below test drive the
 	// built program, and know the words of its sockets.
@@ -92,7 +92,7 @@ var modules = map[string]string{
 	"github.com/cockroachdb/datadriven":              "| *",
 	"github.com/cockroachdb/errors":                  "store",
 	"github.com/cockroachdb/pebble/v2":               "store internal/replica",
-	"github.com/cockroachdb/pebble/v2/vfs":           "internal/artifact internal/events internal/replica internal/server internal/testserver store test/sim | *",
+	"github.com/cockroachdb/pebble/v2/vfs":           "cmd/codeq internal/artifact internal/events internal/replica internal/server internal/testserver store test/sim | *",
 	"github.com/fsnotify/fsnotify":                   "internal/auth",
 	"github.com/goccy/go-yaml":                       "internal/yamlfile",
 	"github.com/golang-jwt/jwt/v5":                   "internal/identity | internal/server",

@@ -21,7 +21,7 @@ func isShared(route string) bool {
 	switch route {
 	case "POST /v1/codeq/tasks", "POST /v1/codeq/tasks/batch", "POST /v1/codeq/tasks/{id}/cancel":
 		return true
-	case "GET /v1/codeq/admin/backup", "GET /v1/codeq/admin/config", "GET /v1/codeq/admin/webhooks/secret", "GET /v1/codeq/session",
+	case "GET /v1/codeq/admin/cluster", "GET /v1/codeq/admin/backup", "GET /v1/codeq/admin/config", "GET /v1/codeq/admin/webhooks/secret", "GET /v1/codeq/session",
 		"GET /v1/codeq/workers/subscriptions":
 		return false
 	}

@@ -21,13 +21,11 @@ import (
 
 // Cluster is what a node of a cluster needs beside the options of a server alone.
 type Cluster struct {
-	// Layer carries what the nodes say to each other; the server closes it.
+	// Listen is the address of the port for other nodes; empty is the one that they know.
+	Listen string
+	// Layer carries what the nodes say to each other in place of that port, and no requests are
+	// passed then; the server closes it. nil is the port.
 	Layer raft.StreamLayer
-	// Follower makes the handler of the requests that come while this node does not serve as
-	// the leader; nil is a refusal of each.
-	Follower func(*replica.Node) http.Handler
-	// Serve serves a handler to the other nodes until stop is called; nil serves none.
-	Serve func(http.Handler, *replica.Node) (stop func(context.Context) error)
 	// Timing are the times of elections; zero is the default.
 	Timing replica.Timing
 }
@@ -71,6 +69,13 @@ func (s *Server) join() error {
 	if err != nil {
 		return err
 	}
+	layer := s.o.Cluster.Layer
+	if layer == nil {
+		if err := s.openPeers(id); err != nil {
+			return err
+		}
+		layer = raftLayer{s.peers.Raft()}
+	}
 	c := &cluster{server: s, stopped: make(chan struct{})}
 	o := s.storeOptions(&shardactor.Gates{}, splitMemory(s.o.MemoryBytes))
 	o.Node, o.Synced, o.LevelChanged = id.Node, nil, c.levelChanged
@@ -78,20 +83,18 @@ func (s *Server) join() error {
 		return err
 	}
 	c.node, err = replica.Open(replica.Options{
-		Store: c.store, FS: fs, Dir: s.o.DataDir, Node: id.Node, Layer: s.o.Cluster.Layer, Log: s.o.Log, Fatal: s.fatal, Timing: s.o.Cluster.Timing,
+		Store: c.store, FS: fs, Dir: s.o.DataDir, Node: id.Node, Layer: layer, Log: s.o.Log, Fatal: s.fatal, Timing: s.o.Cluster.Timing,
 	})
 	if err != nil {
 		return errors.Join(err, c.store.Close())
 	}
 	c.follower = httpapi.NewStarting(s.o.Log, s.o.Version, s.guard, s.pages)
-	if s.o.Cluster.Follower != nil {
-		c.follower = s.o.Cluster.Follower(c.node)
-	}
+	s.node = c.node
 	c.store.StartSyncer()
 	s.cluster = c
 	s.front.set(c.follower)
-	if s.o.Cluster.Serve != nil {
-		c.serving = s.o.Cluster.Serve(s.front, c.node)
+	if s.peers != nil {
+		c.follower, c.serving = s.follow(c.node)
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	c.stop = cancel
@@ -237,6 +240,10 @@ func (s *Server) leaveCluster(ctx context.Context) error {
 	c.stopping = ctx
 	c.stop()
 	<-c.stopped
+	var servingErr error
+	if c.serving != nil {
+		servingErr = c.serving(ctx)
+	}
 	requests := make(chan error, 1)
 	go func() { requests <- s.http.Shutdown(ctx) }()
 	s.conns.closeUnused()
@@ -248,16 +255,12 @@ func (s *Server) leaveCluster(ctx context.Context) error {
 	<-s.served
 	s.conns.wait()
 	s.listener.answered.Wait()
-	var servingErr error
-	if c.serving != nil {
-		servingErr = c.serving(ctx)
-	}
 	if s.o.Providers != nil {
 		s.o.Providers.Close()
 	}
 	nodeErr := c.node.Close()
 	c.store.StopSyncer()
-	return errors.Join(requestsErr, servingErr, nodeErr, c.store.Close())
+	return errors.Join(requestsErr, servingErr, nodeErr, s.closePeers(), c.store.Close())
 }
 
 // leader is the handler of a node that leads.

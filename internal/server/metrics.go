@@ -17,6 +17,7 @@ func (s *Server) writeMetrics(p *meter.Page) {
 	if s.o.Certificate != nil {
 		s.o.Certificate.writeMetrics(p)
 	}
+	s.writeClusterMetrics(p)
 	s.events.WriteMetrics(p, httpapi.TopQueues, httpapi.OtherQueues)
 	s.artifacts.WriteMetrics(p)
 	if s.tracer != nil {

@@ -117,7 +117,7 @@ func (s *Server) apiOptions() httpapi.Options {
 		Log: s.o.Log, Version: s.o.Version, Durability: Durability,
 		Ready: s.ready, Ends: httpapi.Ends{Draining: s.draining}, RequireLeaseToken: s.o.RequireLeaseToken,
 		Refused: s.refused, Settings: s.o.Settings, WriteMetrics: s.writeMetrics, AnswerBytes: splitMemory(s.o.MemoryBytes).outboxesBytes,
-		Site: httpapi.Site{Logins: s.logins(), Pages: s.pages, LeaderURL: s.o.NodeURL}, Hooks: httpapi.Hooks{Callbacks: s.callbacks, Post: s.poster.Send, Files: s.artifacts.Keeper, Notifier: s.notifier},
+		Site: httpapi.Site{Logins: s.logins(), Pages: s.pages, LeaderURL: s.o.NodeURL, Cluster: s.clusterOf()}, Hooks: httpapi.Hooks{Callbacks: s.callbacks, Post: s.poster.Send, Files: s.artifacts.Keeper, Notifier: s.notifier},
 	}
 	if s.lead != nil {
 		o.Lost = s.lead.lost

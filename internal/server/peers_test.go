@@ -5,6 +5,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -20,14 +21,36 @@ import (
 	"codeq/wire"
 )
 
-// cohort is a log whose leader is the first of them.
-type cohort []peer.Member
+// cohort is a log whose leader is the first of its members.
+type cohort struct {
+	mu  sync.Mutex
+	all []peer.Member
+}
 
-func (m cohort) Leader() (node, address string)                 { return m[0].Node, m[0].Address }
-func (m cohort) Changes() (<-chan struct{}, func())             { return nil, func() {} }
-func (m cohort) Members() []peer.Member                         { return m }
-func (m cohort) LastLog() uint64                                { return 1 }
-func (m cohort) Add(context.Context, peer.Member, uint64) error { return nil }
+func (m *cohort) Members() []peer.Member {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return slices.Clone(m.all)
+}
+
+func (m *cohort) add(one peer.Member) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	one.Voter = true
+	m.all = append(m.all, one)
+}
+
+func (m *cohort) Leader() (node, address string) {
+	leader := m.Members()[0]
+	return leader.Node, leader.Address
+}
+func (m *cohort) Changes() (<-chan struct{}, func())                  { return nil, func() {} }
+func (m *cohort) LastLog() uint64                                     { return 1 }
+func (m *cohort) About() peer.About                                   { return peer.About{} }
+func (m *cohort) AddNonvoter(context.Context, peer.Member) error      { return nil }
+func (m *cohort) AddVoter(context.Context, peer.Member, uint64) error { return nil }
+func (m *cohort) Remove(context.Context, string) error                { return nil }
+func (m *cohort) Transfer(context.Context, string) error              { return nil }
 
 // openPeers opens the port of a node, whose directory make makes.
 func openPeers(t *testing.T, make func(dir, address string) error) *peer.Peers {
@@ -50,7 +73,7 @@ func openPeers(t *testing.T, make func(dir, address string) error) *peer.Peers {
 }
 
 // serve serves until the test ends.
-func serve(t *testing.T, p *peer.Peers, h http.Handler, m cohort) {
+func serve(t *testing.T, p *peer.Peers, h http.Handler, m *cohort) {
 	t.Helper()
 	stop := p.Serve(h, m)
 	t.Cleanup(func() {
@@ -74,11 +97,11 @@ func behind(t *testing.T, x *site) *site {
 		}
 		return err
 	})
-	first := leader.Self()
-	first.Voter = true
+	all := &cohort{}
+	all.add(leader.Self())
 	serve(t, leader, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		x.server.front.ServeHTTP(w, httpapi.Passed(r))
-	}), cohort{first})
+	}), all)
 	follower := openPeers(t, func(dir, address string) error {
 		grant, err := peer.Join(t.Context(), token, address)
 		if err == nil {
@@ -86,8 +109,7 @@ func behind(t *testing.T, x *site) *site {
 		}
 		return err
 	})
-	second := follower.Self()
-	second.Voter = true
+	all.add(follower.Self())
 	guard, err := httpapi.NewGuard(&httpapi.GuardOptions{})
 	if err != nil {
 		t.Fatal(err)
@@ -95,7 +117,7 @@ func behind(t *testing.T, x *site) *site {
 	h := httpapi.NewFollower(&httpapi.FollowerOptions{
 		Log: zerolog.Nop(), Version: "test", Guard: guard, Pages: x.server.pages, Pass: follower.Pass, Ready: follower.KnowsLeader,
 	})
-	serve(t, follower, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { h.ServeHTTP(w, httpapi.Passed(r)) }), cohort{first, second})
+	serve(t, follower, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { h.ServeHTTP(w, httpapi.Passed(r)) }), all)
 	front := httptest.NewServer(h)
 	t.Cleanup(front.Close)
 	y := *x

@@ -276,7 +276,7 @@ var rawBodies = map[string]string{
 // rawRequest is a good request to a route.
 func rawRequest(route string) *plainRequest {
 	method, pattern, _ := strings.Cut(route, " ")
-	r := &plainRequest{method: method, path: strings.NewReplacer("{id}", rawID, "{session}", unknownID, "{command}", "raw", "{tenant}", "raw", "{name}", "raw", "{artifact}", "raw").Replace(pattern)}
+	r := &plainRequest{method: method, path: strings.NewReplacer("{id}", rawID, "{session}", unknownID, "{command}", "raw", "{tenant}", "raw", "{name}", "raw", "{artifact}", "raw", "{node}", "raw").Replace(pattern)}
 	if method == "POST" || method == "PUT" {
 		r.body = "{}"
 		for end, text := range rawBodies {

@@ -19,6 +19,8 @@ import (
 	"codeq/internal/events"
 	"codeq/internal/httpapi"
 	"codeq/internal/identity"
+	"codeq/internal/peer"
+	"codeq/internal/replica"
 	"codeq/internal/watch"
 	"codeq/session"
 	"codeq/shardactor"
@@ -142,6 +144,10 @@ type port struct {
 	unwatch []func() // stop watching the credentials
 
 	refusedLog zerolog.Logger // bounded, because strangers can cause any number of lines
+
+	// node is the log of a node of a cluster, peers its port; nil for a server alone.
+	node  *replica.Node
+	peers *peer.Peers
 }
 
 // ending is how a server has stopped.
@@ -163,7 +169,7 @@ func Open(o Options) (*Server, error) {
 		begin = s.join
 	}
 	if err := begin(); err != nil {
-		return nil, errors.Join(err, s.leavePort())
+		return nil, errors.Join(err, s.closePeers(), s.leavePort())
 	}
 	if err := s.watchCredentials(); err != nil {
 		return nil, errors.Join(err, s.Shutdown(context.Background()))

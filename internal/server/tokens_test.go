@@ -289,6 +289,10 @@ var wholeRoutes = map[string]func(stranger *site){
 			x.t.Errorf("the stranger gets a backup: %d", a.status)
 		}
 	},
+	"GET /v1/codeq/admin/cluster":                 func(x *site) { x.mustBeForbidden("GET", "") },
+	"POST /v1/codeq/admin/cluster/tokens":         func(x *site) { x.mustBeForbidden("POST", "/tokens") },
+	"POST /v1/codeq/admin/cluster/transfer":       func(x *site) { x.mustBeForbidden("POST", "/transfer") },
+	"DELETE /v1/codeq/admin/cluster/nodes/{node}": func(x *site) { x.mustBeForbidden("DELETE", "/nodes/a") },
 	"GET /v1/codeq/admin/config": func(x *site) {
 		if a := x.ask("GET", "/v1/codeq/admin/config", ""); a.status != http.StatusForbidden {
 			x.t.Errorf("the stranger gets the settings: %d", a.status)
@@ -684,5 +688,13 @@ func (x *site) mustNotHook(method, verb string) {
 	x.t.Helper()
 	if a := x.ask(method, "/v1/codeq/admin/webhooks/owners"+verb, ""); a.status != http.StatusNotFound || a.code() != wire.CodeNotFound {
 		x.t.Errorf("%s %s of a webhook of the owner: %d %s", method, verb, a.status, a.body)
+	}
+}
+
+// mustBeForbidden asks about the cluster as one who is no operator.
+func (x *site) mustBeForbidden(method, path string) {
+	x.t.Helper()
+	if a := x.ask(method, "/v1/codeq/admin/cluster"+path, ""); a.status != http.StatusForbidden {
+		x.t.Errorf("%s %s: %d %s", method, path, a.status, a.body)
 	}
 }

@@ -47,7 +47,7 @@ func TestU13EveryChangeByAnAdminLeavesALineWithWhoWhatAndFromWhere(t *testing.T)
 	for _, route := range httpapi.Routes() {
 		method, path, _ := strings.Cut(route, " ")
 		admin := strings.HasPrefix(path, "/v1/codeq/admin/")
-		path = strings.NewReplacer("{command}", "held", "{tenant}", "shop", "{name}", "w", "{id}", unknownID, "{session}", unknownID).Replace(path)
+		path = strings.NewReplacer("{command}", "held", "{tenant}", "shop", "{name}", "w", "{id}", unknownID, "{session}", unknownID, "{node}", unknownID).Replace(path)
 		before := len(records(t, log, "admin"))
 		if !admin {
 			continue

@@ -168,6 +168,17 @@ func figuresOfTLS(t *testing.T) (lines string) {
 	return lines
 }
 
+// figuresOfANode are the lines of /metrics that only a node of a cluster has.
+func figuresOfANode(t *testing.T) (lines string) {
+	t.Helper()
+	for line := range strings.Lines(firstNode(t).Metrics()) {
+		if strings.Contains(line, "codeq_cluster_") {
+			lines += line
+		}
+	}
+	return lines
+}
+
 // Every series and label of the alerts and of the dashboard is in the /metrics of
 // a server.
 func TestE17AlertsAndDashboardReadSeriesThatExist(t *testing.T) {
@@ -183,7 +194,7 @@ func TestE17AlertsAndDashboardReadSeriesThatExist(t *testing.T) {
 	if len(all) < 60 {
 		t.Fatalf("found only %d expressions", len(all))
 	}
-	exposed := readExposed(t, aLittleOfEverything(t)+figuresOfTLS(t))
+	exposed := readExposed(t, aLittleOfEverything(t)+figuresOfTLS(t)+figuresOfANode(t))
 	for _, q := range all {
 		if err := exposed.check(&q); err != nil {
 			t.Errorf("%s: %s: %v", q.where, q.expr, err)

@@ -1,5 +1,39 @@
 // Made by types.mjs from docs/asyncapi.yaml and docs/openapi.yaml. Do not change it by hand.
 
+/** The nodes of a cluster as its leader sees them. */
+export type ClusterStatus = {
+  /** The id of the node that leads and answers. */
+  leader: string;
+  /** It grows with each election. */
+  term: number;
+  voters: number;
+  /** How many of the voters answer. */
+  reachable: number;
+  /** How many of those may be lost before the cluster stops. */
+  mayLose: number;
+  nodes: ClusterNode[];
+};
+
+/** A node of a cluster. What it says of itself is absent if it does not answer. */
+export type ClusterNode = {
+  node: string;
+  /** Where other nodes reach it. */
+  address: string;
+  /** Where clients reach it. */
+  url?: string;
+  voter: boolean;
+  reachable: boolean;
+  role?: "leader" | "follower" | "candidate";
+  version?: string;
+  /** The last entry of the log that its database has. */
+  applied?: number;
+  /** How many entries the leader has more. */
+  behind?: number;
+  /** The time since it heard of the leader. */
+  lastContactMs?: number;
+  snapshotAt?: Time;
+};
+
 export type Id = string;
 
 export type Time = string;
@@ -972,6 +1006,13 @@ export interface Answers {
   };
   "POST /admin/sessions/{session}/drain": Session;
   "POST /admin/sessions/{session}/disconnect": Session;
+  "GET /admin/cluster": ClusterStatus;
+  "POST /admin/cluster/tokens": {
+    token: string;
+    expiresInSeconds: number;
+  };
+  "POST /admin/cluster/transfer": Record<string, unknown>;
+  "DELETE /admin/cluster/nodes/{node}": unknown;
   "GET /admin/backup": unknown;
   "GET /workers/subscriptions": {
     subscriptions: Subscription[];
