@@ -83,18 +83,24 @@ func TestARequestGoesToTheLeaderOnceItIsNamed(t *testing.T) {
 	}
 }
 
+// tookTwice is took of two requests: an answer may name the address of the next one.
+func (n *clusterNode) tookTwice(t *testing.T, c *Client) bool {
+	first := n.took(t, c)
+	return n.took(t, c) && first
+}
+
 func TestNoTokenGoesToALeaderThatNobodyGave(t *testing.T) {
 	a, b, other := newNode(t), newNode(t), newNode(t)
 	for _, named := range []string{other.URL, "http://127.0.0.1", "", "?", "https" + strings.TrimPrefix(b.URL, "http"), a.URL} {
 		c := newClient(t, a.URL, b.URL)
 		a.follows(named)
-		if !a.took(t, c) || !a.took(t, c) {
+		if !a.tookTwice(t, c) {
 			t.Errorf("%q was followed", named)
 		}
 	}
 	single := newClient(t, a.URL)
 	a.follows(other.URL)
-	if !a.took(t, single) || !a.took(t, single) || other.tokens.Load() != 0 {
+	if !a.tookTwice(t, single) || other.tokens.Load() != 0 {
 		t.Error("a client of one address went elsewhere")
 	}
 }
@@ -112,7 +118,7 @@ func TestTheNextAddressIsAskedIfNothingWasSent(t *testing.T) {
 	}
 	// The leader that is named cannot be reached from here: no request waits for it again.
 	b.follows(a.URL)
-	if !b.took(t, c) || !b.took(t, c) || c.URL() != b.URL {
+	if !b.tookTwice(t, c) || c.URL() != b.URL {
 		t.Errorf("the address is %s", c.URL())
 	}
 	b.Close()

@@ -133,7 +133,7 @@ func TestThreeProcessesAreACluster(t *testing.T) {
 
 	m.nodes[1].Kill()
 	made := m.must("enqueue", "c", "2", "--key", "k", "--url", m.urls(), "-q")
-	s = m.status(m.urls(), "another node leads", func(s *wire.ClusterStatus) bool { return m.leads(s) != 1 && s.Reachable == 2 })
+	m.status(m.urls(), "another node leads", func(s *wire.ClusterStatus) bool { return m.leads(s) != 1 && s.Reachable == 2 })
 	if said := m.must("cluster", "remove", m.at[1], "--json", "--url", m.urls()); !strings.HasSuffix(said, `{"node":"`+m.at[1]+"\"}\n") {
 		t.Errorf("removed with %s", said)
 	}

@@ -287,20 +287,6 @@ func (p *peer) instead() string {
 	return said
 }
 
-// hears reports a frame that has come already, or comes within a moment.
-func (p *peer) hears(kind string, with members) bool {
-	for late := time.After(quietFor); ; {
-		if slices.ContainsFunc(p.early, func(e event) bool { return e.isFrame(kind, with) }) {
-			return true
-		}
-		e := p.take(late)
-		if e == nil {
-			return false
-		}
-		p.early = append(p.early, e)
-	}
-}
-
 func (e event) isFrame(kind string, with members) bool {
 	if e["type"] != kind {
 		return false
