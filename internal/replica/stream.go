@@ -136,7 +136,8 @@ func receiveFile(fs vfs.FS, dir string, r io.Reader) (more bool, err error) {
 	}
 	sum, sent := sha256.New(), [sha256.Size]byte{}
 	sum.Write(append(head[:], name...))
-	_, err = io.CopyN(io.MultiWriter(f, sum), r, size)
+	// The sum comes first: a file may change what it has written.
+	_, err = io.CopyN(io.MultiWriter(sum, f), r, size)
 	if err == nil {
 		err = f.Sync()
 	}
