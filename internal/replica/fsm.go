@@ -42,6 +42,8 @@ type machine struct {
 	// Read by others.
 	applied atomic.Uint64
 	latest  atomic.Pointer[position]
+	// members is the index of the newest list of the members.
+	members atomic.Uint64
 	// since counts the bytes of entries since the last snapshot.
 	since atomic.Int64
 }
@@ -79,6 +81,9 @@ func (m *machine) Apply(l *raft.Log) any { return m.ApplyBatch([]*raft.Log{l})[0
 func (m *machine) ApplyBatch(logs []*raft.Log) []any {
 	answers := make([]any, len(logs))
 	for i, l := range logs {
+		if l.Type == raft.LogConfiguration {
+			m.members.Store(l.Index)
+		}
 		if l.Type != raft.LogCommand || l.Index <= m.at.index {
 			continue // the database has it
 		}

@@ -115,11 +115,7 @@ func (n *Node) AddVoter(ctx context.Context, id, address string, lastLog uint64)
 	if err := n.mayAdd(ctx, id, address); err != nil {
 		return err
 	}
-	future := n.raft.GetConfiguration()
-	if err := future.Error(); err != nil {
-		return asked(err)
-	}
-	if has := n.raft.LastIndex(); lastLog < future.Index() || lastLog+behindBy < has {
+	if has := n.raft.LastIndex(); lastLog < n.machine.members.Load() || lastLog+behindBy < has {
 		return fmt.Errorf("%w: it has %d of %d entries", ErrBehind, lastLog, has)
 	}
 	return asked(n.raft.AddVoter(raft.ServerID(id), raft.ServerAddress(address), 0, changeFor).Error())

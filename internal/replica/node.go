@@ -139,6 +139,9 @@ func (n *Node) openState(o *Options) (err error) {
 	if err != nil {
 		return err
 	}
+	if newest != nil {
+		n.machine.members.Store(newest.ConfigurationIndex)
+	}
 	if newest != nil && n.machine.at.index < newest.Position {
 		o.Log.Warn().Uint64("database", n.machine.at.index).Uint64("snapshot", newest.Position).Msg("the database is behind the newest snapshot, which takes its place")
 		if err := errors.Join(o.Store.Swap(n.snapshots.path(newest.ID, dataName)), n.machine.load()); err != nil {

@@ -5,6 +5,8 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/cockroachdb/pebble/v2/vfs"
+
 	"codeq/store"
 )
 
@@ -132,4 +134,18 @@ func TestALeaderWithoutAMajorityIsNone(t *testing.T) {
 		t.Errorf("a leader without a majority: %v", err)
 	}
 	w.close()
+}
+
+// A node that does not know all members yet has no vote: it would give none to those it does not
+// know, and without it there may be no majority.
+func TestANodeVotesOnceItKnowsAllMembers(t *testing.T) {
+	hosts := newHosts(t, 1)
+	h := hosts[0]
+	other := newHost(t, vfs.NewMem(), "data")
+	if err := h.node.AddNonvoter(t.Context(), "other", other.address); err != nil {
+		t.Fatal(err)
+	}
+	if err := h.node.AddVoter(t.Context(), "other", other.address, h.node.machine.members.Load()-1); !errors.Is(err, ErrBehind) {
+		t.Errorf("a node without the list of members: %v", err)
+	}
 }
