@@ -90,5 +90,8 @@ func toServer(url string, args []string) []string {
 	if i >= 0 && slices.Contains([]string{"serve", "doctor", "restore", "token", "completion", "help", "test-server", "conform"}, args[i]) {
 		return args
 	}
+	if i >= 0 && args[i] == "cluster" && (args[i+1] == "init" || args[i+1] == "join") {
+		return args
+	}
 	return append([]string{"--url", url}, args...)
 }

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"codeq/client"
 	"codeq/internal/auth"
@@ -109,6 +110,38 @@ func (h *outputHouse) allLines() map[string][]string {
 		"webhooks remove": {"--json", "webhooks", "remove", "spare"},
 	})
 	return lines
+}
+
+// newOutputNode is a server that is the only node of a cluster.
+func newOutputNode(t *testing.T) *outputHouse {
+	t.Helper()
+	dir := filepath.Join(t.TempDir(), "node")
+	if code, _, errs := codeq("", "cluster", "init", "--data", dir, "--address", blackbox.Address(t)); code != exitFine {
+		t.Fatal(errs)
+	}
+	_, said := serve(t, dir, "127.0.0.1:0")
+	h := &outputHouse{t, said.URL}
+	for until := time.Now().Add(30 * time.Second); ; <-time.After(20 * time.Millisecond) {
+		code, _, errs := codeq("", toServer(h.url, []string{"cluster", "status"})...)
+		if code == exitFine {
+			return h
+		}
+		if time.Now().After(until) {
+			t.Fatalf("the node does not lead in time: %s", errs)
+		}
+	}
+}
+
+// clusterLines is lines for the commands of a cluster.
+func (h *outputHouse) clusterLines() map[string][]string {
+	h.t.Helper()
+	dir := h.t.TempDir()
+	return map[string][]string{
+		"cluster init":   {"cluster", "init", "--data", filepath.Join(dir, "first"), "--address", blackbox.Address(h.t)},
+		"cluster join":   {"--json", "cluster", "join", h.fine("-q", "cluster", "token"), "--data", filepath.Join(dir, "second"), "--address", blackbox.Address(h.t)},
+		"cluster token":  {"cluster", "token"},
+		"cluster status": {"--json", "cluster", "status"},
+	}
 }
 
 // lines is one command line for each command that prints. A server that serves is
@@ -234,8 +267,13 @@ func TestN02AnswerThatIsLostFailsEveryCommand(t *testing.T) {
 			defer session.Close()
 			out := sink.open(t)
 			defer func() { _ = out.Close() }() // nothing could be written to it
-			lines := h.allLines()
-			triesAll(t, lines)
+			lines, node := h.allLines(), newOutputNode(t)
+			ofNode := node.clusterLines()
+			triesAll(t, slices.Concat(slices.Collect(maps.Values(lines)), slices.Collect(maps.Values(ofNode))))
+			for what, args := range ofNode {
+				code, errs := toSinkHere(out, node.url, args...)
+				sink.check(t, what, code, errs)
+			}
 			for what, args := range lines {
 				code, errs := toSinkHere(out, said.URL, args...)
 				sink.check(t, what, code, errs)
@@ -263,9 +301,12 @@ func (s *sink) check(t *testing.T, what string, code int, errs string) {
 }
 
 // triesAll checks that every command is among the lines, or prints nothing.
-func triesAll(t *testing.T, lines map[string][]string) {
+func triesAll(t *testing.T, lines [][]string) {
 	t.Helper()
-	tried := map[string]bool{"work": true, "task show": true} // as "task" is; prints nothing on standard output
+	tried := map[string]bool{
+		"work": true, "task show": true, // as "task" is; prints nothing on standard output
+		"cluster transfer": true, "cluster remove": true, // need further nodes, and print as "cluster status" does
+	}
 	for _, args := range lines {
 		args = slices.DeleteFunc(slices.Clone(args), func(word string) bool { return strings.HasPrefix(word, "-") })
 		tried[strings.Join(args[:min(1, len(args))], " ")] = true

@@ -119,6 +119,7 @@ func TestEverySettingReachesTheServer(t *testing.T) {
 		ArtifactsDir: "files", ArtifactsS3: "s3://files", ArtifactMaxBytes: 29 << 20, ArtifactsRedirect: true,
 		MaxSessions: 5, PingSeconds: 7, Retention: 11 * time.Hour, DLQRetention: 13 * time.Hour, Memory: 17 << 20, EventsMemory: 23 << 20,
 		RequireToken: true, ShutdownGrace: 19 * time.Second, LogLevel: "warn", LogFormat: "json", OTLPEndpoint: "http://127.0.0.1:4318",
+		PeerListen: "127.0.0.1:2", NodeURL: "http://a.example",
 	}}
 	o, files := s.options(), s.tlsFiles()
 	reached := map[string]any{
@@ -132,6 +133,9 @@ func TestEverySettingReachesTheServer(t *testing.T) {
 		"tls-cert": files.Certificate, "tls-key": files.Key, "tls-client-ca": files.ClientCA,
 		"tls-min":             strings.TrimPrefix(tls.VersionName(files.Least), "TLS "),
 		"require-lease-token": o.RequireLeaseToken, "otlp-endpoint": o.OTLPEndpoint,
+		"node-url": o.NodeURL,
+		// Run looks whether the directory is that of a node; TestThreeProcessesAreACluster starts some.
+		"peer-listen": s.PeerListen,
 		// Run opens the files, waits for the grace and makes the log.
 		"tokens": s.Tokens, "providers": s.Providers, "shutdown-grace": s.ShutdownGrace, "log-level": s.LogLevel, "log-format": s.LogFormat,
 	}

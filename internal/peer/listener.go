@@ -148,7 +148,7 @@ func (p *Peers) greet(raw *net.TCPConn) {
 		conn = &hidden{secured, below.node}
 	}
 	if !p.hold(below) {
-		_ = raw.Close() // the port is closed
+		_ = raw.Close() // nothing was sent on it
 		return
 	}
 	select {
@@ -175,11 +175,12 @@ func (p *Peers) welcome(raw *net.TCPConn) (*line, *tls.Conn, error) {
 	return below, secured, err
 }
 
-// hold keeps an open connection, so that Cut and Close reach it; false once the port is closed.
+// hold keeps an open connection, so that Cut and Close reach it; false once the port is closed, or
+// if its node was removed since the handshake.
 func (p *Peers) hold(l *line) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.closed {
+	if p.closed || p.removed(l.node) {
 		return false
 	}
 	p.lines[l] = true
@@ -238,10 +239,15 @@ func (p *Peers) check(state *tls.ConnectionState, want string) error {
 func (p *Peers) admit(node string) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if !p.seen[node] || slices.ContainsFunc(p.roster(), func(m Member) bool { return m.Node == node }) {
-		return nil
+	if p.removed(node) {
+		return fmt.Errorf("the node %s was removed from the cluster", node)
 	}
-	return fmt.Errorf("the node %s was removed from the cluster", node)
+	return nil
+}
+
+// removed reports whether a node was a member and is not any more. p.mu is held.
+func (p *Peers) removed(node string) bool {
+	return p.seen[node] && !slices.ContainsFunc(p.roster(), func(m Member) bool { return m.Node == node })
 }
 
 // roster are the members that this node knows of, nil before it knows any. p.mu is held.

@@ -132,6 +132,9 @@ func TestARemovedNodeIsRefusedAndCut(t *testing.T) {
 	if _, err := conn.Read(make([]byte, 1)); err == nil || os.IsTimeout(err) {
 		t.Errorf("an open connection: %v", err)
 	}
+	if a.hold(&line{port: a, node: b.Self().Node}) {
+		t.Error("a connection whose handshake ended before the node was removed stays open")
+	}
 	if err := raftOf(t, a, b); err == nil || !strings.Contains(err.Error(), "was removed") {
 		t.Errorf("the leader talks to it: %v", err)
 	}
