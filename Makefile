@@ -90,6 +90,10 @@ sim: ## run new seeds through the simulator for a minute, each twice; `make test
 soak: ## run N=1000 new seeds through the simulator, longer ones; hours with a large N
 	go test -count=1 -run '^TestSim$$' -v -timeout 0 ./test/sim -sim.soak=$(N) -sim.steps=20000
 
+.PHONY: cluster-crash
+cluster-crash: ## kill the leader of three nodes under many clients for CRASHTIME (5m), and check that what they saw can be explained
+	go test -count=1 -run '^(TestLostLeaders|TestSessionsGoOn)' -v -timeout 0 ./test/crash -crash.for=$(CRASHTIME)
+
 .PHONY: crash
 crash: ## kill the server under many clients for CRASHTIME (5m), and check that what they saw can be explained
 	go test -count=1 -run '^(TestHistories|TestU02Grants)' -v -timeout 0 ./test/crash -crash.for=$(CRASHTIME)

@@ -49,16 +49,19 @@ func Serve(t testing.TB, args ...string) *Server {
 func ServeUnder(t testing.TB, commands string, args ...string) *Server {
 	t.Helper()
 	s := &Server{t: t, Addr: Address(t), Dir: filepath.Join(t.TempDir(), "data"), args: args, under: commands, said: &tail{}}
-	t.Cleanup(func() {
-		if s.cmd != nil {
-			s.Kill()
-		}
-		if t.Failed() {
-			t.Logf("the server on %s said at the end:\n%s", s.Addr, s.said.String())
-		}
-	})
+	t.Cleanup(s.end)
 	s.Start()
 	return s
+}
+
+// end ends the process with the test.
+func (s *Server) end() {
+	if s.cmd != nil {
+		s.Kill()
+	}
+	if s.t.Failed() {
+		s.t.Logf("the server on %s said at the end:\n%s", s.Addr, s.said.String())
+	}
 }
 
 // Address is a loopback address for a server that a test starts, kills and starts
