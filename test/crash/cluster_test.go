@@ -20,7 +20,7 @@ func serveThree(t *testing.T) place {
 // explained one task at a time: what was acknowledged stays, and nothing is completed twice.
 func TestLostLeadersLoseNothing(t *testing.T) {
 	if *forFlag == 0 {
-		t.Skip("it takes half a minute and more: make cluster-crash")
+		t.Skip("it takes half a minute and more") // make cluster-crash runs it
 	}
 	seed := uint64(time.Now().UnixNano())
 	for until := time.Now().Add(*forFlag); time.Now().Before(until) && !t.Failed(); seed++ {
@@ -32,7 +32,7 @@ func TestLostLeadersLoseNothing(t *testing.T) {
 // was posted before the kill is delivered after it.
 func TestSessionsGoOnAtTheNextLeader(t *testing.T) {
 	if testing.Short() {
-		t.Skip("three servers and their elections: with the long tests")
+		t.Skip("three servers and their elections") // the long tests run it
 	}
 	const sessions = 8
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)

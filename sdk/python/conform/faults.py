@@ -147,7 +147,9 @@ def survivors(scripts: str, file: str, old: str, new: str) -> list[str]:
 
 def main(part: str) -> int:
     listed = subprocess.run([PROGRAM, "conform", "--list"], capture_output=True, text=True, check=True).stdout
-    missing = {line.partition(":")[0] for line in listed.splitlines()} - {name for fault in FAULTS for name in fault[0].split()}
+    # The driver does not say that it can do "nodes", so the kit leaves those scripts out.
+    names = {line.partition(":")[0] for line in listed.splitlines() if not line.startswith("node/")}
+    missing = names - {name for fault in FAULTS for name in fault[0].split()}
     if missing:
         print("no fault is there for", *sorted(missing))
     if part == "--check":
