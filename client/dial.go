@@ -25,16 +25,14 @@ func (c *Client) connect(ctx context.Context, d *dialect, hello *wire.Hello) (l 
 	defer cancel()
 	err = c.nodes.each(ctx, func(base *url.URL) (err error) {
 		for moves := 0; ; moves++ {
-			l, err = c.linkTo(ctx, d, base)
-			if err == nil && moves < maxHops && c.nodes.leads(base, l.leader) {
-				l.close()
-				base = c.nodes.current()
-				continue
+			if l, err = c.linkTo(ctx, d, base); err != nil || moves == maxHops || !c.nodes.leads(base, l.leader) {
+				break
 			}
-			if err == nil {
-				err = l.greet(ctx, hello)
-			}
-			break
+			l.close()
+			base = c.nodes.current()
+		}
+		if err == nil {
+			err = l.greet(ctx, hello)
 		}
 		c.nodes.lost(base, err)
 		if err != nil && l != nil {

@@ -35,7 +35,7 @@ func makeDir(fs vfs.FS, dir string) error {
 		return fmt.Errorf("make data directory: %w", err)
 	}
 	for _, made := range missing {
-		if err := syncDir(fs, fs.PathDir(made)); err != nil {
+		if err := SyncDir(fs, fs.PathDir(made)); err != nil {
 			return err
 		}
 	}
@@ -53,7 +53,8 @@ func exists(fs vfs.FS, name string) (bool, error) {
 	return false, fmt.Errorf("look for %s: %w", name, err)
 }
 
-func syncDir(fs vfs.FS, dir string) error {
+// SyncDir makes durable which names a directory has.
+func SyncDir(fs vfs.FS, dir string) error {
 	d, err := fs.OpenDir(dir)
 	if err != nil {
 		return fmt.Errorf("sync directory: %w", err)
@@ -73,8 +74,8 @@ func readFile(fs vfs.FS, name string) ([]byte, error) {
 	return data, errors.Join(err, f.Close())
 }
 
-// writeFile makes name with the data, synced. The directory entry is not.
-func writeFile(fs vfs.FS, name string, data []byte) error {
+// WriteFile makes name with the data, synced. The directory entry is not.
+func WriteFile(fs vfs.FS, name string, data []byte) error {
 	f, err := fs.Create(name, vfs.WriteCategoryUnspecified)
 	if err != nil {
 		return err
@@ -97,11 +98,11 @@ func isLockHeld(err error) bool {
 // synced file beside it, a rename, a sync of the directory.
 func replaceFile(fs vfs.FS, name string, data []byte) error {
 	temp := name + tempSuffix
-	if err := writeFile(fs, temp, data); err != nil {
+	if err := WriteFile(fs, temp, data); err != nil {
 		return err
 	}
 	if err := fs.Rename(temp, name); err != nil {
 		return err
 	}
-	return syncDir(fs, fs.PathDir(name))
+	return SyncDir(fs, fs.PathDir(name))
 }

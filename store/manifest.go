@@ -261,7 +261,7 @@ func (s *Store) recreate(m *manifest) error {
 		return fmt.Errorf("remove half-made database: %w", err)
 	}
 	clear(s.synced.found)
-	if err := syncDir(s.options.FS, s.options.Dir); err != nil {
+	if err := SyncDir(s.options.FS, s.options.Dir); err != nil {
 		return err
 	}
 	return s.createDatabase(m)

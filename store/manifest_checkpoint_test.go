@@ -28,7 +28,7 @@ func unpack(t *testing.T, c *Checkpoint, fs vfs.FS, dir string) (names []string)
 		if err == nil && int64(len(data)) != sizeBytes {
 			t.Errorf("%s has %d bytes, %d were promised", name, len(data), sizeBytes)
 		}
-		return errors.Join(err, writeFile(fs, fs.PathJoin(dir, name), data))
+		return errors.Join(err, WriteFile(fs, fs.PathJoin(dir, name), data))
 	})
 	if err != nil {
 		t.Fatal(err)

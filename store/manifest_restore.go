@@ -113,7 +113,7 @@ func (s *Store) fill(ctx context.Context, source *Store, m *manifest) (files int
 		}
 		files++
 	}
-	if err := errors.Join(syncDir(fs, to), syncDir(fs, s.options.Dir)); err != nil {
+	if err := errors.Join(SyncDir(fs, to), SyncDir(fs, s.options.Dir)); err != nil {
 		return 0, err
 	}
 	m.State = stateReady

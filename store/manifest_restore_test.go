@@ -162,7 +162,7 @@ func TestU12ABackupThatLostAPartIsNotRestored(t *testing.T) {
 	for name, data := range contents(t, fs, "monday") {
 		if strings.HasSuffix(name, ".log") && len(data) > 0 {
 			cut++
-			if err := writeFile(fs, name, data[:len(data)/2]); err != nil {
+			if err := WriteFile(fs, name, data[:len(data)/2]); err != nil {
 				t.Fatal(err)
 			}
 		}

@@ -60,7 +60,7 @@ func usedDir(t *testing.T) *vfs.MemFS {
 
 func overwrite(t *testing.T, fs vfs.FS, name, content string) {
 	t.Helper()
-	if err := writeFile(fs, name, []byte(content)); err != nil {
+	if err := WriteFile(fs, name, []byte(content)); err != nil {
 		t.Fatal(err)
 	}
 }

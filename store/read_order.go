@@ -26,16 +26,16 @@ type order struct {
 	// key is the next entry, of the family or of those that wait for a concurrency key, cause that of a dead letter, end its bytes behind the prefix,
 	// ok that there is one. place is the end of the last entry that was left behind, prefix
 	// the length of what is before it.
-	key   record.Key
-	cause wire.DeadCause
+	key    record.Key
+	cause  wire.DeadCause
+	end    []byte
+	ok     bool
+	place  ListPlace
+	prefix int
 	// together are the other entries of the moment of key, in order; ahead says that the iterator
 	// stands on a key that was not read.
 	together []wire.TaskID
 	ahead    bool
-	end      []byte
-	ok       bool
-	place    ListPlace
-	prefix   int
 }
 
 // keyRange are keys from lower (inclusive) to upper (exclusive). left is how

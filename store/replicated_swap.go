@@ -26,7 +26,7 @@ func (s *Store) CheckpointTo(dir string) error {
 	if _, err := s.noteLogs(dir); err != nil {
 		return fmt.Errorf("make checkpoint: %w", err)
 	}
-	return syncDir(s.options.FS, dir)
+	return SyncDir(s.options.FS, dir)
 }
 
 // Swap puts a copy of the database in a directory, which CheckpointTo of this or another
@@ -91,13 +91,13 @@ func (s *Store) receive(dir string) error {
 			return err
 		}
 	}
-	if err := syncDir(fs, incoming); err != nil {
+	if err := SyncDir(fs, incoming); err != nil {
 		return err
 	}
 	if err := fs.Rename(incoming, s.path(readyName)); err != nil {
 		return err
 	}
-	return syncDir(fs, s.options.Dir)
+	return SyncDir(fs, s.options.Dir)
 }
 
 // finishSwap puts a whole database in its place, and removes one that is not. It may be
@@ -106,7 +106,7 @@ func (s *Store) finishSwap() error {
 	fs := s.options.FS
 	ready, err := exists(fs, s.path(readyName))
 	if err == nil && ready {
-		err = errors.Join(fs.RemoveAll(s.path(databaseName)), fs.Rename(s.path(readyName), s.path(databaseName)), syncDir(fs, s.options.Dir))
+		err = errors.Join(fs.RemoveAll(s.path(databaseName)), fs.Rename(s.path(readyName), s.path(databaseName)), SyncDir(fs, s.options.Dir))
 	}
 	if err := errors.Join(err, fs.RemoveAll(s.path(incomingName))); err != nil {
 		return fmt.Errorf("put a received database in its place: %w", err)

@@ -201,7 +201,7 @@ func crashable(t *testing.T, fs vfs.FS) *vfs.MemFS {
 	if _, err := vfs.Clone(fs, c, "data", "data", vfs.CloneSync); err != nil {
 		t.Fatal(err)
 	}
-	if err := syncDir(c, "."); err != nil {
+	if err := SyncDir(c, "."); err != nil {
 		t.Fatal(err)
 	}
 	return c

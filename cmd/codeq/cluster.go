@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
@@ -271,7 +272,7 @@ func (t *clusterTransferCmd) Run(a *app) error {
 func leads(s *wire.ClusterStatus, named string) bool {
 	for _, n := range s.Nodes {
 		if n.Node == s.Leader {
-			return named != "" && (n.Address == named || len(named) <= len(n.Node) && n.Node[:len(named)] == named)
+			return named != "" && (n.Address == named || strings.HasPrefix(n.Node, named))
 		}
 	}
 	return false

@@ -160,7 +160,7 @@ func TestOneOfAGroupIsToldInTurn(t *testing.T) {
 	}
 }
 
-// Of subscribers by hash one is told of a queue, always the same while it is there, and the queues
+// One of the subscribers by hash is told of a queue, always the same while it is there, and the queues
 // are spread.
 func TestAQueueChoosesOneByHash(t *testing.T) {
 	x := openNotified(t)

@@ -63,19 +63,12 @@ func (a *api) writeMetrics(p *meter.Page) {
 func (a *api) writeOwnMetrics(p *meter.Page) {
 	p.Family("codeq_build_info", meter.Gauge, "The version that runs.")
 	p.Put(1, meter.Label{Name: "version", Value: a.o.Version})
-	p.One("codeq_ready", meter.Gauge, "1 while the server takes work, 0 while it shuts down.", oneIf(a.o.Ready == nil || a.o.Ready()))
+	p.One("codeq_ready", meter.Gauge, "1 while the server takes work, 0 while it shuts down.", meter.OneIf(a.o.Ready == nil || a.o.Ready()))
 	if a.o.WriteMetrics != nil {
 		a.o.WriteMetrics(p)
 	}
 	p.Add(&a.requests)
 	p.AddProcess()
-}
-
-func oneIf(is bool) float64 {
-	if is {
-		return 1
-	}
-	return 0
 }
 
 // writeQueues writes the figures of the largest queues one by one and of the remaining ones

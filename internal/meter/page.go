@@ -85,6 +85,14 @@ func (p *Page) PutBuckets(bounds []float64, counts []uint64, sum float64, labels
 	p.name = family
 }
 
+// OneIf is the value of a gauge that says yes or no.
+func OneIf(is bool) float64 {
+	if is {
+		return 1
+	}
+	return 0
+}
+
 // One is a family of one value without labels.
 func (p *Page) One(name string, kind Kind, help string, value float64) {
 	p.Family(name, kind, help)

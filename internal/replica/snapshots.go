@@ -12,6 +12,8 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/hashicorp/raft"
+
+	"codeq/store"
 )
 
 const (
@@ -59,7 +61,7 @@ func openSnapshots(fs vfs.FS, dir string) (*snapshots, error) {
 			err = errors.Join(err, fs.RemoveAll(s.path(name)))
 		}
 	}
-	return s, errors.Join(err, syncDir(fs, dir))
+	return s, errors.Join(err, store.SyncDir(fs, dir))
 }
 
 func (s *snapshots) path(name ...string) string {
@@ -171,14 +173,14 @@ func (s *snapshots) publish(draft string, meta *snapshotMeta) error {
 	if err != nil {
 		return fmt.Errorf("publish snapshot: %w", err)
 	}
-	if err := writeFile(s.fs, s.fs.PathJoin(draft, metaName), data); err != nil {
+	if err := store.WriteFile(s.fs, s.fs.PathJoin(draft, metaName), data); err != nil {
 		return fmt.Errorf("publish snapshot: %w", err)
 	}
-	if err := syncDir(s.fs, draft); err != nil {
+	if err := store.SyncDir(s.fs, draft); err != nil {
 		return err
 	}
 	final := s.path(meta.ID)
-	if err := errors.Join(s.fs.RemoveAll(final), s.fs.Rename(draft, final), syncDir(s.fs, s.dir)); err != nil {
+	if err := errors.Join(s.fs.RemoveAll(final), s.fs.Rename(draft, final), store.SyncDir(s.fs, s.dir)); err != nil {
 		return fmt.Errorf("publish snapshot: %w", err)
 	}
 	return s.removeOlder(meta.ID)
@@ -296,28 +298,4 @@ func (k *sink) finishReceiving(cause error) error {
 	}
 	_ = k.pipe.CloseWithError(cause) // it never fails
 	return <-k.received
-}
-
-func syncDir(fs vfs.FS, dir string) error {
-	d, err := fs.OpenDir(dir)
-	if err == nil {
-		err = errors.Join(d.Sync(), d.Close())
-	}
-	if err != nil {
-		return fmt.Errorf("sync directory: %w", err)
-	}
-	return nil
-}
-
-// writeFile makes a file with the data, synced.
-func writeFile(fs vfs.FS, name string, data []byte) error {
-	f, err := fs.Create(name, vfs.WriteCategoryUnspecified)
-	if err != nil {
-		return err
-	}
-	_, err = f.Write(data)
-	if err == nil {
-		err = f.Sync()
-	}
-	return errors.Join(err, f.Close())
 }

@@ -12,6 +12,8 @@ import (
 	"strings"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"codeq/store"
 )
 
 // A snapshot on its way to another node is: the position of its database (8 bytes) and a sum of it (4), then of
@@ -109,7 +111,7 @@ func receive(fs vfs.FS, dir string, r io.Reader) (position uint64, err error) {
 			return 0, fmt.Errorf("receive snapshot: %w", err)
 		}
 		if !more {
-			return binary.LittleEndian.Uint64(head[:]), syncDir(fs, dir)
+			return binary.LittleEndian.Uint64(head[:]), store.SyncDir(fs, dir)
 		}
 	}
 }

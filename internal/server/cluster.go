@@ -244,20 +244,8 @@ func (s *Server) leaveCluster(ctx context.Context) error {
 	if c.serving != nil {
 		servingErr = c.serving(ctx)
 	}
-	requests := make(chan error, 1)
-	go func() { requests <- s.http.Shutdown(ctx) }()
-	s.conns.closeUnused()
-	requestsErr := <-requests
-	if requestsErr != nil {
-		s.conns.cut()
-		requestsErr = errors.Join(fmt.Errorf("finish requests: %w", requestsErr), s.http.Close())
-	}
-	<-s.served
-	s.conns.wait()
-	s.listener.answered.Wait()
-	if s.o.Providers != nil {
-		s.o.Providers.Close()
-	}
+	requestsErr := s.endRequests(ctx)()
+	s.closePort()
 	nodeErr := c.node.Close()
 	c.store.StopSyncer()
 	return errors.Join(requestsErr, servingErr, nodeErr, s.closePeers(), c.store.Close())

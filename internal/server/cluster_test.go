@@ -175,8 +175,8 @@ func TestASessionOutlivesTheLeader(t *testing.T) {
 	}
 }
 
-// Whoever waits at a leader that loses the majority is told so, within the lease, and the
-// node goes on as a follower.
+// A request that waits at a leader is answered when that loses the majority, within the lease, and
+// the node goes on as a follower.
 func TestWaitingRequestsLearnThatTheLeadIsLost(t *testing.T) {
 	n := openNodes(t)
 	x := n.leader()

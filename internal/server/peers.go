@@ -124,8 +124,8 @@ func (s *Server) writeClusterMetrics(p *meter.Page) {
 		return
 	}
 	status := (&logNode{s.node, s}).status()
-	p.One("codeq_cluster_leader", meter.Gauge, "1 if this node leads its cluster.", oneIf(status.Role == "leader"))
-	p.One("codeq_cluster_leader_known", meter.Gauge, "1 if this node knows a leader, and so passes requests.", oneIf(status.Leader != ""))
+	p.One("codeq_cluster_leader", meter.Gauge, "1 if this node leads its cluster.", meter.OneIf(status.Role == "leader"))
+	p.One("codeq_cluster_leader_known", meter.Gauge, "1 if this node knows a leader, and so passes requests.", meter.OneIf(status.Leader != ""))
 	p.One("codeq_cluster_term", meter.Gauge, "The term of the log: it grows with each election.", float64(status.Term))
 	p.One("codeq_cluster_committed_index", meter.Gauge, "The last entry of the log that a majority has, as far as this node knows.", float64(status.Committed))
 	p.One("codeq_cluster_applied_index", meter.Gauge, "The last entry of the log that the database of this node has.", float64(status.Applied))
@@ -146,13 +146,6 @@ func (s *Server) writeClusterMetrics(p *meter.Page) {
 		all := s.peers.Status(context.Background())
 		p.One("codeq_cluster_voters_reachable", meter.Gauge, "Nodes that vote and answer the leader; shown by the leader alone.", float64(all.Reachable))
 	}
-}
-
-func oneIf(is bool) float64 {
-	if is {
-		return 1
-	}
-	return 0
 }
 
 // clusterOf is what the API does to the cluster; nil for a server alone.

@@ -355,28 +355,43 @@ func (s *Server) shutdown(ctx context.Context) error {
 	if s.cluster != nil {
 		return s.leaveCluster(ctx)
 	}
-	requests := make(chan error, 1)
-	go func() { requests <- s.http.Shutdown(ctx) }()
-	s.conns.closeUnused()
+	ended := s.endRequests(ctx)
 	s.hub.Shutdown()
 	s.callbacks.Stop()
 	sessionsErr := s.sessions.Shutdown(ctx)
-	requestsErr := <-requests
-	if requestsErr != nil {
-		s.conns.cut()
-		requestsErr = errors.Join(fmt.Errorf("finish requests: %w", requestsErr), s.http.Close())
-	}
-	<-s.served
+	requestsErr := ended()
 	s.ticker.end()
 	s.poster.Stop(ctx)
 	// Stopping the engine answers the requests that still wait for a shard.
 	engineErr := s.engine.Stop()
-	s.conns.wait()
-	s.listener.answered.Wait()
-	if s.o.Providers != nil {
-		s.o.Providers.Close()
-	}
+	s.closePort()
 	return errors.Join(sessionsErr, requestsErr, engineErr, s.closeWork(ctx))
+}
+
+// endRequests accepts no request any more. ended returns when those under way have ended, which
+// are cut when ctx ends.
+func (p *port) endRequests(ctx context.Context) (ended func() error) {
+	requests := make(chan error, 1)
+	go func() { requests <- p.http.Shutdown(ctx) }()
+	p.conns.closeUnused()
+	return func() error {
+		err := <-requests
+		if err != nil {
+			p.conns.cut()
+			err = errors.Join(fmt.Errorf("finish requests: %w", err), p.http.Close())
+		}
+		<-p.served
+		return err
+	}
+}
+
+// closePort waits for the connections, whose requests have ended, and closes the providers.
+func (p *port) closePort() {
+	p.conns.wait()
+	p.listener.answered.Wait()
+	if p.o.Providers != nil {
+		p.o.Providers.Close()
+	}
 }
 
 // closeWork closes what is around an engine that has stopped, and its store.

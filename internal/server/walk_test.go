@@ -106,7 +106,7 @@ func TestEveryFrameAndSubscriptionNeedsItsRights(t *testing.T) {
 			}
 		}
 	}
-	// Who was refused is in the log where the credential is good.
+	// The log has who was refused, where the credential is good.
 	if said := log.text(); !strings.Contains(said, `"what":"hello","code":"forbidden","tenant":"one","subject":"s"`) || strings.Contains(said, "CANARY") {
 		t.Errorf("the log: %s", said)
 	}
@@ -115,7 +115,7 @@ func TestEveryFrameAndSubscriptionNeedsItsRights(t *testing.T) {
 	}
 }
 
-// Who acts for another tenant, or tries to, is in the log with the own tenant; a body is not.
+// The log has everybody who acts for another tenant, or tries to, with the own tenant, and no body.
 func TestTheLogHasWhoActsForAnotherTenant(t *testing.T) {
 	log := &lockedBuffer{}
 	x, i := openIssued(t, log)

@@ -31,7 +31,7 @@ func (x *site) said(p *blackbox.Peer, frame func(ref wire.Ref) wire.ClientFrame)
 	return err
 }
 
-// Whoever hands a task back, and however, a worker that waits has it without
+// A task that is handed back, by anybody and in any way, goes to a worker that waits without
 // any further task, whatever it waits with.
 func TestA04HandedBackReachesWhoeverWaits(t *testing.T) {
 	x := newSite(t)

@@ -43,7 +43,7 @@ func bodies(always string, members map[string][]string) []string {
 // attempts say.
 func TestA22NoRecordPoisonsTheServer(t *testing.T) {
 	x := newSite(t)
-	// Who does not say how long, has it for a second.
+	// A lease without a length of its own is a second.
 	if _, err := x.api.Do(x.ctx, http.MethodPut, "/admin/queues/c", `{"leaseSeconds":1}`); err != nil {
 		t.Fatal(err)
 	}
