@@ -6,6 +6,7 @@ import (
 	"go/parser"
 	"go/token"
 	"go/types"
+	"io/fs"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -194,11 +195,8 @@ func TestTheTableOfCloseCodesIsWhatTheServerSays(t *testing.T) {
 var link = regexp.MustCompile(`\]\(([^)#\s]*)(?:#([^)\s]+))?\)`)
 
 func TestLinksLeadSomewhere(t *testing.T) {
-	pages, err := filepath.Glob("*.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, page := range append(pages, "../README.md", "../ARCHITECTURE.md") {
+	pages := []string{"../README.md", "../ARCHITECTURE.md", "../sdk/python/README.md", "../sdk/typescript/README.md"}
+	for _, page := range append(pages, pagesBelow(t)...) {
 		for _, m := range link.FindAllStringSubmatch(readPage(t, page), -1) {
 			file := page
 			if m[1] != "" {
@@ -216,6 +214,21 @@ func TestLinksLeadSomewhere(t *testing.T) {
 			}
 		}
 	}
+}
+
+// pagesBelow are all pages below docs/, those of its directories too.
+func pagesBelow(t *testing.T) (pages []string) {
+	t.Helper()
+	err := filepath.WalkDir(".", func(path string, _ fs.DirEntry, err error) error {
+		if filepath.Ext(path) == ".md" {
+			pages = append(pages, path)
+		}
+		return err
+	})
+	if err != nil || len(pages) < 20 {
+		t.Fatalf("the pages are %v: %v", pages, err)
+	}
+	return pages
 }
 
 // anchors are the names that a page's headings have in links.

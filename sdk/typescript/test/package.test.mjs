@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { execFile, spawn } from "node:child_process";
 import { once } from "node:events";
-import { mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import { mkdirSync, mkdtempSync, readFileSync, readdirSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, test } from "node:test";
@@ -147,3 +147,30 @@ test("every block of the README runs", async (t) => {
   await tests.ended;
   assert.match(tests.out, /# pass 3/);
 });
+
+// Those of one page are compiled together; where there are a worker and a producer both run, and the producer prints what the page shows.
+for (const page of readdirSync(join(home, "../../docs"), { recursive: true }).filter((name) => name === "start.md" || /^guides\/.*\.md$/.test(name))) {
+  const text = readFileSync(join(home, "../../docs", page), "utf8");
+  const files = [...text.matchAll(/(.*)\n```ts\n([\s\S]*?)```/g)].filter(([, before]) => !before.startsWith("<!-- other: ")).map(([, before, code]) => [before.match(/^<!-- file: (\S+\.ts) -->$/)?.[1], code]);
+  if (files.length === 0) continue;
+  test(`the blocks of docs/${page} run`, async (t) => {
+    const at = join(app, page.replace(".md", ""));
+    mkdirSync(at, { recursive: true });
+    for (const [name, code] of files) {
+      assert(name, `a block that names no file: ${code}`);
+      writeFileSync(join(at, name), code);
+    }
+    await compile(at, { module: "nodenext", types: ["node"] });
+    const names = files.map(([name]) => name);
+    if (!names.includes("producer.ts")) return;
+    const server = await Server.start();
+    const env = { CODEQ_URL: server.url };
+    const worker = start(t, join(at, "worker.js"), env);
+    const producer = start(t, join(at, "producer.js"), env);
+    await producer.ended;
+    const shown = text.match(/\$ node producer\.js\n((?:(?!\$ |```).*\n)*)/)?.[1];
+    assert.equal(producer.out, shown);
+    worker.kill("SIGTERM");
+    await worker.ended;
+  });
+}
