@@ -6,6 +6,8 @@ import (
 	"net/http/httptest"
 	"net/netip"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 )
@@ -125,4 +127,40 @@ func TestAnEndlessAnswerIsReadInPart(t *testing.T) {
 		t.Errorf("%+v", a)
 	}
 	<-stop
+}
+
+// A host with many endpoints, or a target with many tasks, keeps its connections from one call to
+// the next.
+func TestConnectionsAreUsedAgain(t *testing.T) {
+	const atOnce = 64
+	var made atomic.Int64
+	var together sync.WaitGroup
+	server := httptest.NewUnstartedServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
+		together.Done()
+		together.Wait()
+	}))
+	server.Config.ConnState = func(_ net.Conn, s http.ConnState) {
+		if s == http.StateNew {
+			made.Add(1)
+		}
+	}
+	server.Start()
+	defer server.Close()
+	p := newPoster(t, server, "127.0.0.1")
+	for range 3 {
+		together.Add(atOnce)
+		var calls sync.WaitGroup
+		for range atOnce {
+			calls.Go(func() {
+				if a := ask(p, server.URL); a.Status != 200 {
+					t.Errorf("%+v", a)
+				}
+			})
+		}
+		calls.Wait()
+	}
+	// A connection is put back just after its answer, so a few calls may be before it.
+	if n := made.Load(); n > atOnce+atOnce/2 {
+		t.Errorf("%d connections for %d calls at once", n, atOnce)
+	}
 }

@@ -21,6 +21,9 @@ const (
 	answerFor = 15 * time.Second
 	// maxAnswerBytes is how much of the body of an answer is read that nobody sees.
 	maxAnswerBytes = 64 << 10
+	// maxIdle is how many connections are kept to be used again. All may be to one host, which
+	// may have many endpoints and targets.
+	maxIdle = 256
 )
 
 // PosterOptions configure a Poster. Guard and Secrets are required.
@@ -36,7 +39,7 @@ type PosterOptions struct {
 // goroutine.
 type Poster struct {
 	o      PosterOptions
-	client *http.Client
+	by     *schemes
 	ctx    context.Context
 	cancel context.CancelFunc
 	calls  sync.WaitGroup
@@ -46,35 +49,25 @@ type Poster struct {
 func NewPoster(o PosterOptions) *Poster {
 	p := &Poster{o: o}
 	p.ctx, p.cancel = context.WithCancel(context.Background())
-	p.client = &http.Client{
-		Transport:     &schemes{http: p.transport(true), https: p.transport(false)},
-		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
-	}
+	p.by = &schemes{http: p.transport(true), https: p.transport(false)}
 	return p
 }
 
-// schemes sends a request by its scheme: http is for fewer addresses.
+// schemes sends a request by its scheme: http is for fewer addresses. It follows no redirect.
 type schemes struct{ http, https *http.Transport }
 
-// RoundTrip implements http.RoundTripper.
-func (s *schemes) RoundTrip(r *http.Request) (*http.Response, error) {
+func (s *schemes) send(r *http.Request) (*http.Response, error) {
 	if r.URL.Scheme == "https" {
 		return s.https.RoundTrip(r)
 	}
 	return s.http.RoundTrip(r)
 }
 
-// CloseIdleConnections closes those of both; http.Client asks for it.
-func (s *schemes) CloseIdleConnections() {
-	s.http.CloseIdleConnections()
-	s.https.CloseIdleConnections()
-}
-
 // transport has no proxy: the address that is dialled must be that of the endpoint.
 func (p *Poster) transport(plain bool) *http.Transport {
 	return &http.Transport{
 		DialContext: p.o.Guard.dial(plain), TLSClientConfig: p.o.TLS, TLSHandshakeTimeout: dialFor, ForceAttemptHTTP2: true,
-		MaxIdleConns: 256, MaxIdleConnsPerHost: perEndpoint, IdleConnTimeout: time.Minute,
+		MaxIdleConns: maxIdle, MaxIdleConnsPerHost: maxIdle, IdleConnTimeout: time.Minute,
 		MaxResponseHeaderBytes: maxAnswerBytes, DisableCompression: true,
 	}
 }
@@ -95,7 +88,8 @@ func (p *Poster) Stop(ctx context.Context) {
 	stop := context.AfterFunc(ctx, p.cancel)
 	defer stop()
 	p.calls.Wait()
-	p.client.CloseIdleConnections()
+	p.by.http.CloseIdleConnections()
+	p.by.https.CloseIdleConnections()
 }
 
 func (p *Poster) post(c *Call) Answer {
@@ -116,7 +110,7 @@ func (p *Poster) post(c *Call) Answer {
 			r.Header.Set("Tracestate", state)
 		}
 	}
-	answer, err := p.client.Do(r)
+	answer, err := p.by.send(r)
 	if err != nil {
 		return p.noAnswer(c, err, within)
 	}

@@ -24,20 +24,24 @@ const hookURLs = 8
 // and what they take of it: the load alone and beside them, in turn, each on a server of its
 // own. It fails only on a wrong answer.
 func TestCallbacksBesideALoad(t *testing.T) {
-	t.Logf("without a load %.0f callbacks/s", besideCallbacks(t, *callbacks, idle).arrived)
-	for _, perSecond := range []float64{5000, 0} {
-		var ratios, rates []float64
-		for range *pairs {
-			alone := besideCallbacks(t, 0, perSecond)
-			with := besideCallbacks(t, *callbacks, perSecond)
-			ratios, rates = append(ratios, with.cycles/alone.cycles), append(rates, with.arrived)
-			t.Logf("alone %8.0f cycles/s; beside %6.0f callbacks/s %8.0f cycles/s", alone.cycles, with.arrived, with.cycles)
-		}
-		slices.Sort(ratios)
-		slices.Sort(rates)
-		t.Logf("load of %.0f tasks/s, 0 for as many as there may be: beside %.0f callbacks/s its rate is %.2f of that alone (medians of %d)",
-			perSecond, rates[len(rates)/2], ratios[len(ratios)/2], *pairs)
+	t.Run("of nothing", func(t *testing.T) {
+		t.Logf("%.0f callbacks/s", besideCallbacks(t, *callbacks, idle).arrived)
+	})
+	t.Run("of 5,000 tasks a second", func(t *testing.T) { pairsOfCallbacks(t, 5000) })
+	t.Run("of as many as there may be", func(t *testing.T) { pairsOfCallbacks(t, 0) })
+}
+
+func pairsOfCallbacks(t *testing.T, perSecond float64) {
+	var ratios, rates []float64
+	for range *pairs {
+		alone := besideCallbacks(t, 0, perSecond)
+		with := besideCallbacks(t, *callbacks, perSecond)
+		ratios, rates = append(ratios, with.cycles/alone.cycles), append(rates, with.arrived)
+		t.Logf("alone %8.0f cycles/s; beside %6.0f callbacks/s %8.0f cycles/s", alone.cycles, with.arrived, with.cycles)
 	}
+	slices.Sort(ratios)
+	slices.Sort(rates)
+	t.Logf("beside %.0f callbacks/s the rate of the load is %.2f of that alone (medians of %d)", rates[len(rates)/2], ratios[len(ratios)/2], *pairs)
 }
 
 // idle is the rate of no load.
