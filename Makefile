@@ -144,6 +144,10 @@ mutants: ## put faults into the code one by one and see a test catch each; REWRI
 	go test -count=1 -tags mutants -run '^TestMutants$$' -v -timeout 4h ./test/sim $(REWRITE)
 	go test -count=1 -tags mutants -run '^TestMutants$$' -v -timeout 2h ./test/faults
 
+.PHONY: docs
+docs: build ## make pages for a browser of the documents, in bin/docs; `codeq docs` serves the same
+	@./bin/codeq docs --write bin/docs
+
 .PHONY: ui
 ui: ui/node_modules ## build the pages of the dashboard, ui/dist, which is committed; needs Node 20.19 or later
 	@cd ui && node types.mjs && npm run --silent build

@@ -45,6 +45,7 @@ type cli struct {
 // others are the commands about the program, and for those who test programs that use codeq or
 // write an SDK.
 type others struct {
+	Docs       docsCmd       `cmd:"" group:"Other" without:"url,token,tenant,ca,client-cert" eg:"codeq docs\ncodeq docs --write ./site" help:"Show the documents of this version in a browser."`
 	Completion completionCmd `cmd:"" group:"Other" without:"url,token,tenant,ca,client-cert,json,quiet" help:"Print the completion script for bash, zsh or fish."`
 	Version    versionCmd    `cmd:"" group:"Other" eg:"codeq version" help:"Show the version of this program and of the server."`
 	Help       helpCmd       `cmd:"" group:"Other" without:"url,token,tenant,ca,client-cert,json,quiet" pages:"" eg:"codeq help queue set\ncodeq help exit-codes" help:"Show the help of a command, or the table of exit-codes."`

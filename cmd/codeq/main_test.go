@@ -87,7 +87,7 @@ func codeq(input string, args ...string) (code int, out, err string) {
 // toServer is a command line that asks that server, if its command asks any.
 func toServer(url string, args []string) []string {
 	i := slices.IndexFunc(args, func(word string) bool { return !strings.HasPrefix(word, "-") })
-	if i >= 0 && slices.Contains([]string{"serve", "doctor", "restore", "token", "completion", "help", "test-server", "conform"}, args[i]) {
+	if i >= 0 && slices.Contains([]string{"serve", "doctor", "restore", "token", "completion", "help", "test-server", "conform", "docs"}, args[i]) {
 		return args
 	}
 	if i >= 0 && args[i] == "cluster" && (args[i+1] == "init" || args[i+1] == "join") {

@@ -213,7 +213,7 @@ func (h *outputHouse) lines() map[string][]string {
 		"a secret":    {"config", "webhook-secret"},
 		"health":      {"health"},
 		"version":     {"version"}, "completion": {"completion", "bash"},
-		"exit codes": {"help", "exit-codes"},
+		"exit codes": {"help", "exit-codes"}, "documents": {"--json", "docs", "--write", filepath.Join(dir, "docs")},
 	}
 }
 

@@ -17,6 +17,7 @@ var importTable = map[string]string{
 	"internal/chaos":    "",
 	"internal/conform":  "client internal/auth internal/chaos internal/testserver wire",
 	"internal/credit":   "",
+	"internal/docsite":  "docs sdk",
 	"internal/events":   "internal/meter record shard store wire",
 	"internal/audit":    "record store wire",
 	"internal/callback": "mailbox record shard shardactor store wire",
@@ -55,7 +56,7 @@ var importTable = map[string]string{
 	"internal/testserver": "internal/auth internal/server",
 	"client/codeqtest":    "client internal/testserver | wire",
 	"internal/server":     "internal/httpapi internal/artifact internal/auth internal/callback internal/events internal/identity internal/meter internal/needs internal/paced internal/peer internal/replica internal/tracing internal/watch internal/yamlfile mailbox session shard shardactor store ui wire | client internal/audit test/blackbox",
-	"cmd/codeq":           "client config internal/audit internal/auth internal/identity internal/keeper internal/peer internal/plot internal/replica internal/yamlfile loadtest internal/conform internal/server internal/testserver store wire | record test/blackbox",
+	"cmd/codeq":           "client config internal/audit internal/auth internal/docsite internal/identity internal/keeper internal/peer internal/plot internal/replica internal/yamlfile loadtest internal/conform internal/server internal/testserver store wire | record test/blackbox",
 
 	// The simulator drives the parts themselves; the others below test drive the
 	// built program, and know the words of its sockets.
@@ -70,6 +71,8 @@ var importTable = map[string]string{
 	"test/rolling":        "| client test/blackbox wire",
 	"test/webhooks":       "| test/blackbox",
 	"test/scale":          "| client loadtest test/blackbox wire",
+	"docs":                "",
+	"sdk":                 "",
 	"docs/gosdk":          "| client/codeqtest",
 	"docs/gosdk/producer": "client",
 	"docs/gosdk/worker":   "client",
@@ -108,11 +111,13 @@ var modules = map[string]string{
 	"github.com/schollz/progressbar/v3":              "cmd/codeq",
 	"github.com/standard-webhooks/standard-webhooks": "| internal/callback internal/server",
 	"github.com/valyala/fastjson":                    "wire",
+	"github.com/yuin/goldmark":                       "internal/docsite",
 	"go.opentelemetry.io/otel":                       "internal/tracing",
 	"go.opentelemetry.io/proto/otlp":                 "| test/faults",
 	"google.golang.org/protobuf":                     "| test/faults",
 	"go.uber.org/goleak":                             "| *",
 	"golang.org/x/sys":                               "cmd/codeq internal/auth internal/paced internal/server store",
+	"golang.org/x/net":                               "| internal/docsite",
 	"golang.org/x/term":                              "cmd/codeq",
 	"pgregory.net/rapid":                             "| *",
 }

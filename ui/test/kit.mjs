@@ -11,7 +11,7 @@ import { join } from "node:path";
 import { after } from "node:test";
 import { chromium } from "playwright-core";
 
-const program = process.env.CODEQ ?? new URL("../../bin/codeq", import.meta.url).pathname;
+export const program = process.env.CODEQ ?? new URL("../../bin/codeq", import.meta.url).pathname;
 const axe = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
 
 export const browser = await chromium.launch({

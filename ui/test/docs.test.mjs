@@ -1,0 +1,53 @@
+// The documents as `codeq docs` makes them, opened from a directory.
+import assert from "node:assert/strict";
+import { execFileSync, spawn } from "node:child_process";
+import { once } from "node:events";
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { after, test } from "node:test";
+import { checkAccess, program, view } from "./kit.mjs";
+
+const dir = mkdtempSync(join(tmpdir(), "codeq-docs-"));
+after(() => rmSync(dir, { recursive: true }));
+execFileSync(program, ["docs", "--write", dir, "--quiet"]);
+const home = `file://${dir}/index.html`;
+
+test("the keyboard alone finds a section", async (t) => {
+  const page = await view(t, home);
+  await page.keyboard.press("/");
+  await page.keyboard.type("webhooks of a tenant");
+  await page.getByRole("link", { name: /^Webhooks › Webhooks of a tenant/ }).waitFor();
+  await page.keyboard.press("ArrowDown");
+  await page.keyboard.press("Enter");
+  await page.waitForURL(/docs\/webhooks\.html#webhooks-of-a-tenant$/);
+  await page.keyboard.press("/");
+  await page.keyboard.type("lease zzyzx");
+  await page.getByText("No page has all of these words.").waitFor();
+  await page.keyboard.press("Escape");
+  assert.equal(await page.locator("#found").isVisible(), false);
+});
+
+test("pages lead on, and a telephone shows the text first", async (t) => {
+  const page = await view(t, home, { width: 390, height: 800 });
+  assert.equal(await page.locator(".pages ul").first().isVisible(), false);
+  await page.getByText("All pages").click();
+  await page.getByRole("navigation", { name: "All pages" }).getByRole("link", { name: "Webhooks", exact: true }).click();
+  await page.getByRole("heading", { level: 1, name: "Webhooks" }).waitFor();
+  await page.locator("footer a[rel=next]").click();
+  await page.waitForURL((url) => !url.pathname.endsWith("webhooks.html"));
+  const wide = await page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
+  assert(wide <= 0, `the page is ${wide} pixels wider than the screen`);
+});
+
+test("served pages are for everybody, light and dark", async (t) => {
+  const served = spawn(program, ["docs", "--quiet"], { stdio: ["ignore", "pipe", "inherit"] });
+  t.after(async () => {
+    served.kill("SIGINT");
+    await once(served, "exit");
+  });
+  const [address] = await once(served.stdout, "data");
+  for (const dark of [false, true]) {
+    await checkAccess(await view(t, `${String(address).trim()}docs/webhooks.html`, { dark }));
+  }
+});
