@@ -192,6 +192,7 @@ func (h *hooks) sends(c *callback.Call) {
 	if c.Attempt != t.attempts+1 {
 		violate("a callback counts its attempts", "%s says %d after %d that failed", c.ID, c.Attempt, t.attempts)
 	}
+	h.world.model.goesOut(t, c)
 	same := 0
 	for _, other := range h.calls {
 		if other.Tenant == c.Tenant && other.Endpoint == c.Endpoint && (c.Endpoint != "" || other.URL == c.URL) {
@@ -274,6 +275,7 @@ func (m *model) callsBack(t *task, endpoint string, number uint64) {
 	made := &task{
 		id: e.TaskID, shard: t.shard, tenant: t.tenant, command: hookCommand, ended: true,
 		maxAttempts: hookSettings.MaxAttempts, calledAs: t.id.String() + "." + strconv.FormatUint(number, 10), endpoint: endpoint,
+		trace: m.following(t, t.deliveries),
 	}
 	r := t.result
 	body := fmt.Sprintf(`{"eventType":"%s","taskId":"%v","status":"%s"`, t.command, t.id, r.Status)

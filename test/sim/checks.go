@@ -182,6 +182,7 @@ func (w *world) compare(t *task) {
 	t.checkHands(seen.History)
 	t.checkCallbacks(seen)
 	t.checkReport(seen, false)
+	t.isGiven(seen.TraceParent, seen.TraceState, t.trace)
 	if seen.Labels != labelsOf(seen.Payload) || seen.ConcurrencyKey != t.shares {
 		violate("the store says what happened", "task %v has the labels %q and the key %q", t.id, seen.Labels, seen.ConcurrencyKey)
 	}

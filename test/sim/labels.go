@@ -34,6 +34,8 @@ func labelsOf(payload []byte) wire.Labels {
 
 func labelled(r wire.EnqueueRequest) wire.EnqueueRequest {
 	r.Labels = labelsOf(r.Payload)
+	trace := traceOf(r.Payload)
+	r.TraceParent, r.TraceState = trace.Parent, trace.State
 	return r
 }
 

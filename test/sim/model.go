@@ -41,7 +41,9 @@ type model struct {
 	// settings are those of the shards, durable what is left of them by a crash.
 	settings, durableSettings settings
 	retention                 shard.Retention
-	limits                    shard.Limits
+	// traced: the server traces.
+	traced bool
+	limits shard.Limits
 	// stampMs is the time of the newest round that wrote, durableMs of the newest
 	// that is durable.
 	stampMs, durableMs int64
@@ -99,6 +101,8 @@ type task struct {
 	webhook            string
 	callbacks          []wire.TaskID
 	calledAs, endpoint string
+	// trace is the trace context that it was posted with.
+	trace shard.Trace
 	// prio is its priority, posted the one that it was posted with.
 	prio, posted int
 	maxAttempts  int

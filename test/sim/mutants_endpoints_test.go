@@ -66,3 +66,25 @@ func init() {
 		caught: []string{lifecycle, "a file that no result names goes", filesAdd, "the database agrees with itself"},
 	})
 }
+
+// Faults of trace contexts.
+func init() {
+	const file = "shard/callback.go"
+	mutants = append(mutants, mutant{
+		name:   "trace: give a delivery what its task was posted with",
+		edit:   edit{file: "shard/grant.go", old: "	task.TraceParent = s.traceAfter(t, e.Lease.Delivery)\n", new: ""},
+		caught: []string{traceGoesOn},
+	}, mutant{
+		name:   "trace: hang a callback below the producer",
+		edit:   edit{file: file, old: "TraceParent: s.traceAfter(t, t.Deliveries),", new: "TraceParent: t.TraceParent,"},
+		caught: []string{traceGoesOn},
+	}, mutant{
+		name:   "trace: lose the state on the way to a callback",
+		edit:   edit{file: file, old: "TraceState: t.TraceState,", new: ""},
+		caught: []string{traceGoesOn},
+	}, mutant{
+		name:   "trace: post without one",
+		edit:   edit{file: "internal/callback/worker.go", old: "TraceParent: g.Task.TraceParent, ", new: ""},
+		caught: []string{traceGoesOn},
+	})
+}

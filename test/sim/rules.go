@@ -145,7 +145,7 @@ func (m *model) enqueue(a *shard.Enqueue) {
 	}
 	t := &task{
 		id: a.ID, shard: m.at.Shard, shares: a.ConcurrencyKey, tenant: a.Tenant, command: a.Command, key: a.IdempotencyKey,
-		payload: string(a.Payload), prio: a.Priority, posted: a.Priority, ended: true, webhook: hookOf(a.Payload),
+		payload: string(a.Payload), prio: a.Priority, posted: a.Priority, ended: true, webhook: hookOf(a.Payload), trace: traceOf(a.Payload),
 	}
 	due := max(a.RunAtMs, m.at.NowMs+a.DelaySeconds*1000)
 	if !m.expires(t, a, due) {

@@ -153,9 +153,13 @@ func (w *world) boot(disk *vfs.MemFS) {
 		observer = w.newHooks(observer)
 		follow = w.hooks.follow
 	}
+	var traceParent func(id wire.TaskID, parent string, delivery int) string
+	if w.shape.traced {
+		traceParent = handedOn
+	}
 	s.engine, err = shardactor.NewEngine(shardactor.EngineOptions{
 		Store: opened, Gates: s.gates, Random: random, Log: zerolog.Nop(), Fatal: s.fatal,
-		Mailbox: w.shape.mailbox, Index: w.shape.index, Limits: w.shape.limits, Retention: w.shape.retention, Observe: w.observe, Events: observer, Notes: w.noted, Settings: follow,
+		Mailbox: w.shape.mailbox, Index: w.shape.index, Limits: w.shape.limits, Retention: w.shape.retention, Observe: w.observe, Events: observer, Notes: w.noted, Settings: follow, TraceParent: traceParent,
 		Heard: func(effects []shard.Effect) { w.delivered(effects, make([]uint64, w.shape.shards)) },
 		StartClock: func(latestMs int64) func() int64 {
 			w.startClock(latestMs)

@@ -131,6 +131,7 @@ func (h *hooks) pushes(c *hookCall) {
 	if c.sink = h.holderOf(c.ref); c.sink.takes != c.queue || c.Tenant != t.tenant || c.ID != t.id.String() || string(task.Payload) != t.payload || c.Attempt != task.Attempts+1 {
 		violate("a target gets the tasks of its queue", "%+v of %v gets %s as attempt %d", t, c.sink.takes, c.Body, c.Attempt)
 	}
+	h.world.model.goesOut(t, c.Call)
 	h.posted[token] = true
 	h.world.model.hasTaken(c.sink.known, len(t.payload), c.sink.known.most)
 	a := h.targets[c.queue]

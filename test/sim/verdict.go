@@ -254,6 +254,7 @@ func (m *model) granted(t *task) {
 		violate("a task comes out as it went in", "%s", diff)
 	}
 	t.checkReport(g.Task, true)
+	t.isGiven(g.Task.TraceParent, g.Task.TraceState, m.following(t, t.deliveries))
 }
 
 // mayHave holds a grant against who got it.
@@ -319,7 +320,7 @@ func (m *model) moved(t *task, from wire.Location, cause record.Cause) {
 	t.noteHand(m.hand, m.at.NowMs)
 	want := shard.Event{
 		Number: m.shards[t.shard].events, AtMs: m.at.NowMs, Tenant: t.tenant, Command: t.command, TaskID: t.id,
-		From: from, To: t.place, Status: t.status, Cause: cause, Delivery: t.deliveries, Queue: m.numberOf(t, e.Queue),
+		From: from, To: t.place, Status: t.status, Cause: cause, Delivery: t.deliveries, Queue: m.numberOf(t, e.Queue), Trace: m.tells(t, e.Trace),
 	}
 	m.timed(t, &want)
 	want.Files = t.begun > 0 && (t.place == "" || !t.open())

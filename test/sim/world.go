@@ -57,6 +57,8 @@ type shape struct {
 	hooks, endpoints bool
 	// files: workers upload files; notices: subscribers are told of work.
 	files, notices bool
+	// traced: the server traces.
+	traced bool
 	// hasLimits: queues have limits of what is in progress and of starts.
 	hasLimits bool
 	// shares: tasks have concurrency keys, and queues limits for them.
@@ -242,6 +244,7 @@ func (s *shape) grows(c *chance) {
 	if !s.big && c.oneIn(4) {
 		s.subscribing()
 	}
+	s.traced = c.oneIn(2)
 }
 
 // smallLimits are bounds that a world comes to: what lies behind the usual ones
@@ -266,6 +269,7 @@ func newWorld(seed uint64, recording bool) *world {
 	w.trace.recording = recording
 	w.model = newModel(w.shape.shards)
 	w.model.retention, w.model.limits, w.model.tenants = w.shape.retention, w.shape.limits, len(w.shape.tenants)
+	w.model.traced = w.shape.traced
 	w.model.turnsShow, w.model.told = w.shape.turnsShow(), w.ledger.settings
 	w.model.look = func(t *task) *wire.Task { return w.read(t) }
 	for i := range w.shape.workers {
