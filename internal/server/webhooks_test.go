@@ -5,6 +5,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -194,6 +195,14 @@ func TestWhatWaitsForADisabledEndpointComesWhenItIsEnabled(t *testing.T) {
 	x.endpoint("PUT", "", `{"url":"http://127.0.0.2:1/"}`)
 	third := x.outcome()
 	dead := x.callbackOf(third, wire.StatusFailed) // the guard refuses that address
+	for _, attempt := range []struct {
+		of     *wire.Task
+		reason string
+	}{{done, "the endpoint answered 410"}, {dead, "may not be called"}} {
+		if lines := attempt.of.History; !slices.ContainsFunc(lines, func(l wire.HistoryLine) bool { return strings.Contains(l.Error, attempt.reason) }) {
+			t.Errorf("the attempts of %s are %+v, none says that %s", attempt.of.ID, lines, attempt.reason)
+		}
+	}
 	x.endpoint("PUT", "", `{"url":"`+x.url+`"}`)
 	redeliver(dead.ID, http.StatusOK)
 	x.arrives(made.Secret)
