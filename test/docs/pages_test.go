@@ -33,7 +33,16 @@ var runPages = []string{"README.md", "start.md", "comparison.md", "concepts/*.md
 
 // counted are the blocks that no test runs, by page and what they are.
 var counted = map[string]int{
-	"start.md text": 5,
+	"concepts/cluster.md text":          1,
+	"concepts/leases.md text":           1,
+	"concepts/persistence.md text":      1,
+	"concepts/queues-and-order.md text": 1,
+	"concepts/retries.md text":          1,
+	"concepts/sessions.md text":         1,
+	"concepts/sharding.md text":         1,
+	"concepts/task-and-result.md text":  1,
+	"concepts/tenants.md text":          1,
+	"start.md text":                     5,
 }
 
 // block is a fenced block of a page.
@@ -96,10 +105,10 @@ func TestEveryBlockOfTheNewPagesIsRunParsedOrCounted(t *testing.T) {
 			switch {
 			case b.other != "":
 				uncounted[b.page+" "+b.other]++
+			case b.kind == "console", b.file != "" && slices.Contains([]string{"sh", "python", "json", "text"}, b.kind):
+				desks[page] = append(desks[page], b)
 			case b.kind == "text":
 				uncounted[b.page+" text"]++
-			case b.kind == "console", b.file != "" && (b.kind == "sh" || b.kind == "python" || b.kind == "json"):
-				desks[page] = append(desks[page], b)
 			case b.kind == "go" && b.file != "":
 				goFiles = append(goFiles, b)
 				desks[page] = append(desks[page], b)
@@ -179,6 +188,7 @@ type terminal struct {
 	t     *testing.T
 	dir   string
 	at    string // the address of the server
+	peer  string // that of its port for other nodes
 	names names
 	shell *exec.Cmd
 	in    io.WriteCloser
@@ -186,8 +196,11 @@ type terminal struct {
 	typed int
 }
 
-// usualAddress is where a page says that its server listens.
-const usualAddress = "127.0.0.1:8080"
+// Where a page says that its server listens, and where a node of a cluster does.
+const (
+	usualAddress = "127.0.0.1:8080"
+	usualPeer    = "127.0.0.1:8090"
+)
 
 // newTerminal opens a shell in a directory with the files of a page. Unless the page starts one,
 // a server runs. Programs of the page in Go are in the directory programs: `go run` there runs them.
@@ -196,7 +209,7 @@ func newTerminal(t *testing.T, blocks []*block, programs string) *terminal {
 	if err != nil {
 		t.Fatal(err)
 	}
-	x := &terminal{t: t, dir: t.TempDir(), names: newNames()}
+	x := &terminal{t: t, dir: t.TempDir(), peer: blackbox.Address(t), names: newNames()}
 	serves := false
 	for _, b := range blocks {
 		if b.file != "" {
@@ -270,9 +283,11 @@ func (x *terminal) play(blocks []*block) {
 	}
 }
 
-// here puts the address of this server, and its ids, into a text of the page.
-func (x *terminal) here(text string) string {
-	return x.names.fill(strings.ReplaceAll(text, usualAddress, x.at))
+// here puts the addresses of this server, and its ids, into a text of the page.
+func (x *terminal) here(text string) string { return x.names.fill(x.addresses(text)) }
+
+func (x *terminal) addresses(text string) string {
+	return strings.NewReplacer(usualAddress, x.at, usualPeer, x.peer).Replace(text)
 }
 
 // job is the end of a line that leaves something running.
@@ -359,7 +374,7 @@ func (x *terminal) compare(page, real []string) error {
 
 func (x *terminal) line(page, real string) bool {
 	page, real = spaces.ReplaceAllString(strings.TrimRight(page, " "), " "), spaces.ReplaceAllString(strings.TrimRight(real, " "), " ")
-	pattern := regexp.QuoteMeta(strings.ReplaceAll(page, usualAddress, x.at))
+	pattern := regexp.QuoteMeta(x.addresses(page))
 	pattern = strings.ReplaceAll(pattern, more, ".*")
 	pattern = moment.ReplaceAllString(pattern, "(?:"+timeForm+"|now|[0-9]+[smhd] ago)")
 	var ids []string
