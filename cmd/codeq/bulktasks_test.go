@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+
+	"codeq/client"
 )
 
 func TestU05TasksAreNamedByFilter(t *testing.T) {
@@ -134,6 +136,21 @@ func TestQueueThatNobodyHasUsedIsNotShownAsAnEmptyOne(t *testing.T) {
 	// One that is known and has nothing there is none of these.
 	for _, args := range [][]string{{"tasks", "mail", "--state", "delayed"}, {"dlq", "list", "mail"}, {"dlq", "replay", "mail"}, {"queue", "show", "mail"}} {
 		h.fine(args...)
+	}
+}
+
+// A queue that comes to be while the sentence is made is not proposed for itself.
+func TestNoQueueIsProposedForItself(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t)
+	h.fine("enqueue", "mail", "1")
+	c, err := client.New(h.url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	if err := noQueue(t.Context(), c, "mail", "; waiting"); err.Error() != `no queue "mail" is known; waiting` {
+		t.Error(err)
 	}
 }
 

@@ -114,7 +114,7 @@ func noQueue(ctx context.Context, c *client.Client, command, remedy string) erro
 			names = append(names, all[i].Command)
 		}
 	}
-	if near := wire.Nearest(command, names); near != "" {
+	if near := wire.Nearest(command, names); near != "" && near != command { // its first task may have come meanwhile
 		remedy = fmt.Sprintf("; did you mean %q?", near)
 	}
 	return &exitError{fmt.Errorf("no queue %q is known%s", command, remedy), exitNotThere}

@@ -4,6 +4,8 @@ import (
 	"bufio"
 	"errors"
 	"fmt"
+	"go/parser"
+	"go/token"
 	"io"
 	"maps"
 	"net/http"
@@ -118,6 +120,7 @@ func TestEveryBlockOfTheNewPagesIsRunParsedOrCounted(t *testing.T) {
 			switch {
 			case b.other != "":
 				uncounted[b.page+" "+b.other]++
+				reads(t, b)
 			case b.kind == "console", b.file != "" && slices.Contains([]string{"sh", "python", "json", "text"}, b.kind):
 				desks[page] = append(desks[page], b)
 			case b.kind == "text":
@@ -142,6 +145,25 @@ func TestEveryBlockOfTheNewPagesIsRunParsedOrCounted(t *testing.T) {
 			t.Parallel()
 			newTerminal(t, blocks, filepath.Join(programs, page)).play(blocks)
 		})
+	}
+}
+
+// reads fails if a block of another product is no text of its language, where that can be known here.
+func reads(t *testing.T, b *block) {
+	t.Helper()
+	var err error
+	switch b.kind {
+	case "go":
+		_, err = parser.ParseFile(token.NewFileSet(), "", b.text, parser.SkipObjectResolution)
+	case "python":
+		ask := exec.Command("python3", "-c", "import ast, sys; ast.parse(sys.stdin.read())")
+		ask.Stdin = strings.NewReader(b.text)
+		if err = ask.Run(); errors.Is(err, exec.ErrNotFound) {
+			err = nil
+		}
+	}
+	if err != nil {
+		t.Errorf("%s: %v", b, err)
 	}
 }
 
