@@ -29,12 +29,14 @@ import (
 //	         the page shows below a line must be what it prints
 //	file     a block below <!-- file: NAME --> is written where that shell is. Go is built, Python and
 //	         scripts are run by the lines of the page; sdk/typescript/test compiles and runs TypeScript
+//	from     each line of a block below <!-- from: PAGE --> stands in that page, which runs it
 //	json, yaml and sh are parsed
 //	text     and blocks below <!-- other: NAME -->, of other products, are counted
-var runPages = []string{"README.md", "start.md", "comparison.md", "concepts/*.md", "guides/*.md"}
+var runPages = []string{"../README.md", "README.md", "start.md", "comparison.md", "concepts/*.md", "guides/*.md"}
 
 // counted are the blocks that no test runs, by page and what they are.
 var counted = map[string]int{
+	"../README.md text":                   1,
 	"concepts/cluster.md text":            1,
 	"concepts/leases.md text":             1,
 	"concepts/persistence.md text":        1,
@@ -67,13 +69,14 @@ type block struct {
 	kind  string
 	file  string // that the page shows, "" if none
 	other string // the product that it belongs to, "" for codeq
+	from  string // the page that has all of its lines, "" if none
 	text  string
 }
 
 func (b *block) String() string { return fmt.Sprintf("%s:%d", b.page, b.line) }
 
 // blockMark is what stands before a block.
-var blockMark = regexp.MustCompile(`^<!-- (file|other): (.+) -->$`)
+var blockMark = regexp.MustCompile(`^<!-- (file|other|from): (.+) -->$`)
 
 // blocksOf lists the blocks of a page in their order.
 func blocksOf(t *testing.T, page string) (all []*block) {
@@ -91,6 +94,8 @@ func blocksOf(t *testing.T, page string) (all []*block) {
 		case mark == nil:
 		case mark[1] == "file":
 			b.file = mark[2]
+		case mark[1] == "from":
+			b.from = mark[2]
 		default:
 			b.other = mark[2]
 		}
@@ -118,6 +123,8 @@ func TestEveryBlockOfTheNewPagesIsRunParsedOrCounted(t *testing.T) {
 	for _, page := range allPages(t) {
 		for _, b := range blocksOf(t, page) {
 			switch {
+			case b.from != "":
+				isFrom(t, b)
 			case b.other != "":
 				uncounted[b.page+" "+b.other]++
 				reads(t, b)
@@ -164,6 +171,17 @@ func reads(t *testing.T, b *block) {
 	}
 	if err != nil {
 		t.Errorf("%s: %v", b, err)
+	}
+}
+
+// isFrom fails for a line of an excerpt that is not in its page. A line "…" leaves lines out.
+func isFrom(t *testing.T, b *block) {
+	t.Helper()
+	page := readPage(t, filepath.Join(filepath.Dir(b.page), b.from))
+	for line := range strings.Lines(b.text) {
+		if line = strings.TrimSpace(line); line != more && !strings.Contains(page, line) {
+			t.Errorf("%s: %s has no line %s", b, b.from, line)
+		}
 	}
 }
 
