@@ -167,7 +167,7 @@ func (g *Guard) ask(now time.Time) (level Level, moved bool) {
 	before := g.since.Load()
 	usage, err := g.inner.GetDiskUsage(g.dir)
 	if err != nil {
-		g.log.Error().Err(err).Msg("ask for free space")
+		g.log.Error().Err(err).Msg("the free space of the disk is not known; the last known one counts")
 		return g.shown, false
 	}
 	g.free.Store(int64(usage.AvailBytes))
@@ -181,7 +181,7 @@ func (g *Guard) ask(now time.Time) (level Level, moved bool) {
 		return level, level != met
 	}
 	g.log.Warn().Stringer("was", g.shown).Stringer("is", level).
-		Int64("freeBytes", g.FreeBytes()).Int64("reserveBytes", g.reserveBytes).Msg("disk guard")
+		Int64("freeBytes", g.FreeBytes()).Int64("reserveBytes", g.reserveBytes).Msg("the disk guard has another level")
 	g.shown = level
 	return level, true
 }
@@ -197,7 +197,7 @@ func (g *Guard) keepBallast(now time.Time) {
 	}
 	g.triedAt = now
 	if err := g.makeBallast(); err != nil {
-		g.log.Error().Err(err).Msg("make ballast file")
+		g.log.Error().Err(err).Msg("the ballast file could not be made; it is tried again")
 		g.dropBallast()
 		return
 	}
@@ -239,7 +239,7 @@ func writeZeros(f vfs.File, bytes int64) error {
 
 func (g *Guard) dropBallast() {
 	if err := g.inner.Remove(g.ballast); err != nil {
-		g.log.Error().Err(err).Msg("remove ballast file")
+		g.log.Error().Err(err).Msg("the ballast file could not be removed")
 		return
 	}
 	g.hasBallast = false

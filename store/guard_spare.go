@@ -83,7 +83,7 @@ func (l *logs) ReuseForWrite(old, name string, category vfs.DiskWriteCategory) (
 	if err := l.FS.Remove(old); err != nil {
 		// Nothing reads it: its number is below those in use, and the next open
 		// of the database removes it.
-		l.log.Error().Err(err).Str("file", old).Msg("remove old log")
+		l.log.Error().Err(err).Str("file", old).Msg("an old log of the database could not be removed; the next start removes it")
 	}
 	return f, nil
 }
@@ -110,9 +110,9 @@ func (l *logs) fill() {
 		return
 	}
 	if err := l.make(); err != nil {
-		l.log.Error().Err(err).Msg("make spare log")
+		l.log.Error().Err(err).Msg("no spare log could be made; the next log is a new file, whose syncs are slower")
 		if err := l.remove(); err != nil {
-			l.log.Error().Err(err).Msg("make spare log")
+			l.log.Error().Err(err).Msg("the spare log could not be removed")
 		}
 		return
 	}
@@ -159,7 +159,7 @@ func (l *logs) loop(stop <-chan struct{}) {
 		select {
 		case <-stop:
 			if err := l.remove(); err != nil {
-				l.log.Error().Err(err).Msg("stop")
+				l.log.Error().Err(err).Msg("the spare log could not be removed")
 			}
 			return
 		case <-l.wake:

@@ -236,7 +236,7 @@ func TestTheBallastIsMadeGivenUpAndMadeAgain(t *testing.T) {
 	if want := []Level{OnlyDelete, NoGrant, NoEnqueue, Ok, NoEnqueue, Ok}; !slices.Equal(told, want) {
 		t.Errorf("told %v, want %v", told, want)
 	}
-	if n := strings.Count(log.String(), `"disk guard"`); n != 6 {
+	if n := strings.Count(log.String(), `"the disk guard has another level"`); n != 6 {
 		t.Errorf("%d changes of level in the log:\n%s", n, log.String())
 	}
 }

@@ -284,7 +284,7 @@ func (s *Store) syncLoop(stop <-chan struct{}) {
 		}
 		s.gather()
 		if err := s.Barrier(); err != nil {
-			s.options.Log.Error().Err(err).Msg("barrier failed, the syncer ends")
+			s.options.Log.Error().Err(err).Msg("the log of the database could not be synced; the syncer ends")
 			return
 		}
 	}

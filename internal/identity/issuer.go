@@ -45,7 +45,7 @@ type issuer struct {
 // errUnknownKey and errNoKeys say why there is no key for a token.
 var (
 	errUnknownKey = errors.New("its issuer has no such key for this algorithm")
-	errNoKeys     = errors.New("the keys of its issuer can not be read now")
+	errNoKeys     = errors.New("the keys of its issuer cannot be read now")
 )
 
 // keyFor is the key of a token.

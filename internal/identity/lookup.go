@@ -147,7 +147,7 @@ func (p *provider) ask(token string) (*auth.Principal, *wire.Error, error) {
 	defer func() { <-p.owner.asks }()
 	secret, err := yamlfile.Read(p.secret)
 	if err != nil {
-		return nil, nil, errors.New("the file of its secret can not be read")
+		return nil, nil, errors.New("the file of its secret cannot be read")
 	}
 	ctx, cancel := context.WithTimeout(p.owner.ctx, askFor)
 	defer cancel()

@@ -87,7 +87,7 @@ func (s *Server) watchCredentials() error {
 // change it ends the sessions whose credential was revoked.
 func (s *Server) credentialsChanged(what string, file credentialFile, err error) {
 	if err != nil {
-		s.o.Log.Error().Err(err).Msg("the file of " + what + " can not be read; the " + what + " stay as they were")
+		s.o.Log.Error().Err(err).Msg("the file of " + what + " cannot be read; the " + what + " stay as they were")
 		return
 	}
 	s.o.Log.Info().Str("file", file.File()).Int(what, file.Count()).Msg(what + " read again")

@@ -227,7 +227,7 @@ func TestACertificateIsReadAgain(t *testing.T) {
 			t.Error("a bad key took the certificate away")
 		}
 	}
-	if said := x.log.text(); !strings.Contains(said, "the file of certificates can not be read; the certificates stay as they were") ||
+	if said := x.log.text(); !strings.Contains(said, "the file of certificates cannot be read; the certificates stay as they were") ||
 		strings.Contains(said, "no key") {
 		t.Errorf("the log: %s", said)
 	}

@@ -159,7 +159,7 @@ func TestTheBuiltServerReadsItsCertificateAgain(t *testing.T) {
 		t.Fatal(err)
 	}
 	logged := func(what string) func() bool { return func() bool { return strings.Contains(x.server.Log(), what) } }
-	x.eventually(time.Minute, "a bad key is told", logged("the file of certificates can not be read"))
+	x.eventually(time.Minute, "a bad key is told", logged("the file of certificates cannot be read"))
 	secure := []string{"health", "--url", "https://" + x.server.Addr, "--ca", x.authority.File}
 	x.codeq(t, 0, secure...)
 	if err := os.WriteFile(x.key, was, 0o600); err != nil {
