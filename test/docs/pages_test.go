@@ -4,8 +4,6 @@ import (
 	"bufio"
 	"errors"
 	"fmt"
-	"go/parser"
-	"go/token"
 	"io"
 	"maps"
 	"net/http"
@@ -15,187 +13,47 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
 
-	"codeq/internal/yamlfile"
 	"codeq/test/blackbox"
 )
 
-// The pages below are held by one rule: every block is run, compiled, parsed or counted.
+// runPages are the pages that are typed from top to bottom:
 //
-//	console  is typed into one shell a page, line by line behind "$ ", beside a server of its own; what
-//	         the page shows below a line must be what it prints
-//	file     a block below <!-- file: NAME --> is written where that shell is. Go is built, Python and
-//	         scripts are run by the lines of the page; sdk/typescript/test compiles and runs TypeScript
-//	from     each line of a block below <!-- from: PAGE --> stands in that page, which runs it
-//	json, yaml and sh are parsed
-//	text     and blocks below <!-- other: NAME -->, of other products, are counted
+//	console  goes into one shell a page, line by line behind "$ ", beside a server of its own; what the page
+//	         shows below a line must be what it prints
+//	file     a block below <!-- file: NAME --> is written where that shell is. Go is built, Python and scripts are
+//	         run by the lines of the page; sdk/typescript/test/package.test.mjs compiles and runs TypeScript
 var runPages = []string{"../README.md", "README.md", "start.md", "comparison.md", "concepts/*.md", "guides/*.md"}
 
-// counted are the blocks that no test runs, by page and what they are.
-var counted = map[string]int{
-	"../README.md text":                   1,
-	"concepts/cluster.md text":            1,
-	"concepts/leases.md text":             1,
-	"concepts/persistence.md text":        1,
-	"concepts/queues-and-order.md text":   1,
-	"concepts/retries.md text":            1,
-	"concepts/sessions.md text":           1,
-	"concepts/sharding.md text":           1,
-	"concepts/task-and-result.md text":    1,
-	"concepts/tenants.md text":            1,
-	"guides/from-asynq.md asynq":          1,
-	"guides/from-bullmq.md BullMQ":        1,
-	"guides/from-bullmq.md text":          1,
-	"guides/from-celery.md Celery":        1,
-	"guides/from-sidekiq.md Ruby":         2,
-	"guides/from-sidekiq.md Sidekiq":      1,
-	"guides/from-sidekiq.md text":         1,
-	"guides/from-sqs.md boto3":            1,
-	"guides/idempotent-producers.md text": 1,
-	"guides/nightly-batch.md text":        1,
-	"guides/outbox.md PostgreSQL":         1,
-	"guides/outbox.md text":               1,
-	"guides/synchronous-calls.md text":    1,
-	"start.md text":                       5,
-}
-
-// block is a fenced block of a page.
-type block struct {
-	page  string
-	line  int
-	kind  string
-	file  string // that the page shows, "" if none
-	other string // the product that it belongs to, "" for codeq
-	from  string // the page that has all of its lines, "" if none
-	text  string
-}
-
-func (b *block) String() string { return fmt.Sprintf("%s:%d", b.page, b.line) }
-
-// blockMark is what stands before a block.
-var blockMark = regexp.MustCompile(`^<!-- (file|other|from): (.+) -->$`)
-
-// blocksOf lists the blocks of a page in their order.
-func blocksOf(t *testing.T, page string) (all []*block) {
-	t.Helper()
-	for _, e := range examplesOf(t, readPage(t, page)) {
-		if e.kind == "replay" {
-			t.Errorf("%s:%d: no page but protocol.md is replayed", page, e.line)
-			continue
-		}
-		all = append(all, &block{page: page, line: e.line, kind: e.kind, text: strings.Join(e.lines, "\n") + "\n"})
-	}
-	lines := strings.Split(readPage(t, page), "\n")
-	for _, b := range all {
-		switch mark := blockMark.FindStringSubmatch(lines[max(b.line-2, 0)]); {
-		case mark == nil:
-		case mark[1] == "file":
-			b.file = mark[2]
-		case mark[1] == "from":
-			b.from = mark[2]
-		default:
-			b.other = mark[2]
-		}
-	}
-	return all
-}
-
-// allPages are the pages whose blocks all run, by their paths below docs/.
-func allPages(t *testing.T) (pages []string) {
-	t.Helper()
-	for _, pattern := range runPages {
-		found, err := filepath.Glob(pattern)
-		if err != nil {
-			t.Fatal(err)
-		}
-		pages = append(pages, found...)
-	}
-	return pages
-}
-
-func TestEveryBlockOfTheNewPagesIsRunParsedOrCounted(t *testing.T) {
+func TestThePagesRunAsTheyStand(t *testing.T) {
 	var goFiles []*block
-	uncounted := map[string]int{}
 	desks := map[string][]*block{}
-	for _, page := range allPages(t) {
+	for _, page := range everyPage(t) {
 		for _, b := range blocksOf(t, page) {
-			switch {
-			case b.from != "":
-				isFrom(t, b)
-			case b.other != "":
-				uncounted[b.page+" "+b.other]++
-				reads(t, b)
-			case b.kind == "console", b.file != "" && slices.Contains([]string{"sh", "python", "json", "text"}, b.kind):
-				desks[page] = append(desks[page], b)
-			case b.kind == "text":
-				uncounted[b.page+" text"]++
-			case b.kind == "go" && b.file != "":
+			if !runsHere(b) {
+				continue
+			}
+			if desks[page] = append(desks[page], b); b.kind == "go" {
 				goFiles = append(goFiles, b)
-				desks[page] = append(desks[page], b)
-			case b.kind == "ts" && b.file != "": // sdk/typescript/test/pages.test.mjs has these
-			case b.kind == "json" || b.kind == "yaml":
-				parses(t, b)
-			default:
-				t.Errorf("%s: nothing runs a block of %s without a file, and nothing parses it", b, b.kind)
 			}
 		}
 	}
-	if !maps.Equal(uncounted, counted) {
-		t.Errorf("blocks that nothing runs are %v, and the list has %v", uncounted, counted)
-	}
 	programs := buildGo(t, goFiles)
+	// Pages wait more than they compute, so more of them run at a time than there are processors.
+	var pages sync.WaitGroup
+	room := make(chan struct{}, 6)
 	for page, blocks := range desks {
-		t.Run(page, func(t *testing.T) {
-			t.Parallel()
-			newTerminal(t, blocks, filepath.Join(programs, page)).play(blocks)
+		pages.Go(func() {
+			room <- struct{}{}
+			defer func() { <-room }()
+			t.Run(page, func(t *testing.T) { newTerminal(t, blocks, filepath.Join(programs, page)).play(blocks) })
 		})
 	}
-}
-
-// reads fails if a block of another product is no text of its language, where that can be known here.
-func reads(t *testing.T, b *block) {
-	t.Helper()
-	var err error
-	switch b.kind {
-	case "go":
-		_, err = parser.ParseFile(token.NewFileSet(), "", b.text, parser.SkipObjectResolution)
-	case "python":
-		ask := exec.Command("python3", "-c", "import ast, sys; ast.parse(sys.stdin.read())")
-		ask.Stdin = strings.NewReader(b.text)
-		if err = ask.Run(); errors.Is(err, exec.ErrNotFound) {
-			err = nil
-		}
-	}
-	if err != nil {
-		t.Errorf("%s: %v", b, err)
-	}
-}
-
-// isFrom fails for a line of an excerpt that is not in its page. A line "…" leaves lines out.
-func isFrom(t *testing.T, b *block) {
-	t.Helper()
-	page := readPage(t, filepath.Join(filepath.Dir(b.page), b.from))
-	for line := range strings.Lines(b.text) {
-		if line = strings.TrimSpace(line); line != more && !strings.Contains(page, line) {
-			t.Errorf("%s: %s has no line %s", b, b.from, line)
-		}
-	}
-}
-
-func parses(t *testing.T, b *block) {
-	t.Helper()
-	if b.kind == "json" {
-		if _, err := parseJSON(b.text); err != nil {
-			t.Errorf("%s: %v", b, err)
-		}
-		return
-	}
-	if _, err := yamlfile.Parse(b.String(), []byte(b.text)); err != nil {
-		t.Errorf("%s: %v", b, err)
-	}
+	pages.Wait()
 }
 
 // buildGo builds the Go files of pages in a module of its own, and returns where the programs are:
