@@ -62,6 +62,9 @@ type manifest struct {
 	// Node is the id of the node of a cluster that the directory belongs to; empty for a
 	// server alone and in backups.
 	Node string `json:"node,omitempty"`
+	// NoLog says that the database was copied from a node, whose database has no log; the
+	// first start over it makes one.
+	NoLog bool `json:"noLog,omitempty"`
 }
 
 // backupAt is the moment of the newest backup, the zero time if there is none.
@@ -314,7 +317,11 @@ func (s *Store) createDatabase(m *manifest) error {
 // finishCreation puts the creation id into a table, not only into the log, so
 // that a log that is lost later is not taken for a missing database.
 func (s *Store) finishCreation(m *manifest, value []byte) error {
-	if err := s.db.Set([]byte(record.CreationKey), value, pebble.Sync); err != nil {
+	how := pebble.Sync
+	if s.unlogged() {
+		how = pebble.NoSync // the table is enough
+	}
+	if err := s.db.Set([]byte(record.CreationKey), value, how); err != nil {
 		return fmt.Errorf("write creation id: %w", err)
 	}
 	if err := s.db.Flush(); err != nil {
@@ -327,7 +334,7 @@ func (s *Store) finishCreation(m *manifest, value []byte) error {
 // openReady opens the database that must be there.
 func (s *Store) openReady(m *manifest) error {
 	dir := s.path(databaseName)
-	if err := s.mustHaveLog(dir); err != nil {
+	if err := s.mustHaveLog(dir, m); err != nil {
 		return err
 	}
 	o := s.pebbleOptions()
@@ -343,13 +350,17 @@ func (s *Store) openReady(m *manifest) error {
 		return errors.Join(err, db.Close())
 	}
 	s.db = db
+	if m.NoLog && !s.readOnly && !s.unlogged() {
+		m.NoLog = false
+		return writeManifest(s.options.FS, s.options.Dir, m)
+	}
 	return nil
 }
 
 // mustHaveLog refuses a database directory that is missing or has lost every
 // write-ahead log: Pebble would start without it and miss what only the log
-// held.
-func (s *Store) mustHaveLog(dir string) error {
+// held. That of a node has none.
+func (s *Store) mustHaveLog(dir string, m *manifest) error {
 	ok, err := exists(s.options.FS, dir)
 	if err != nil {
 		return err
@@ -357,6 +368,9 @@ func (s *Store) mustHaveLog(dir string) error {
 	if !ok {
 		return refuse(dir, "the database is missing, but the manifest says that it was in use; "+
 			"restore the directory from a backup")
+	}
+	if m.Node != "" || m.NoLog {
+		return nil
 	}
 	names, err := s.options.FS.List(dir)
 	if err != nil {

@@ -6,8 +6,6 @@ import (
 	"io"
 	"slices"
 	"time"
-
-	"github.com/cockroachdb/pebble/v2"
 )
 
 // checkpointName is where a checkpoint stands inside the data directory while
@@ -59,14 +57,14 @@ func (s *Store) writeCheckpoint(dir string, at time.Time) error {
 	if err := fs.MkdirAll(dir, 0o700); err != nil {
 		return fmt.Errorf("make checkpoint: %w", err)
 	}
-	if err := s.db.Checkpoint(fs.PathJoin(dir, databaseName), pebble.WithFlushedWAL()); err != nil {
-		return fmt.Errorf("make checkpoint: %w", err)
+	if err := s.copyDatabase(fs.PathJoin(dir, databaseName)); err != nil {
+		return err
 	}
 	m, err := s.readManifest()
 	if err != nil {
 		return fmt.Errorf("make checkpoint: %w", err)
 	}
-	m.State, m.BackupAt, m.Node = stateBackup, at.Format(time.RFC3339), ""
+	m.State, m.BackupAt, m.Node, m.NoLog = stateBackup, at.Format(time.RFC3339), "", s.unlogged()
 	if err := writeManifest(fs, dir, m); err != nil {
 		return fmt.Errorf("make checkpoint: %w", err)
 	}

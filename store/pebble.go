@@ -41,6 +41,7 @@ func (s *Store) pebbleOptions() *pebble.Options {
 		Logger:                      log,
 		EventListener:               s.listener(),
 		DisableAutomaticCompactions: s.options.DisableAutomaticCompactions,
+		DisableWAL:                  s.unlogged(),
 	}
 	if s.readOnly {
 		o.EventListener = patient()

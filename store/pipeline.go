@@ -237,7 +237,8 @@ func (s *Store) Synced(shard int) uint64 { return s.spans[shard].synced.Load() }
 
 // StartSyncer starts the goroutine that runs Barrier whenever a batch was
 // applied, the one that asks every second for the free space, and the one that
-// writes the files of coming logs. A second start does nothing.
+// writes the files of coming logs. At a node of a cluster, whose database has no log, it is
+// that for the free space alone. A second start does nothing.
 func (s *Store) StartSyncer() {
 	p := &s.pipe
 	p.syncer.Lock()
@@ -247,9 +248,12 @@ func (s *Store) StartSyncer() {
 	}
 	stop := make(chan struct{})
 	p.stop = stop
+	p.done.Go(func() { s.guard.loop(stop) })
+	if s.unlogged() {
+		return
+	}
 	p.shardsSync.Store(true)
 	p.done.Go(func() { s.syncLoop(stop) })
-	p.done.Go(func() { s.guard.loop(stop) })
 	p.done.Go(func() { s.logs.loop(stop) })
 }
 

@@ -118,6 +118,11 @@ func (s *Store) CommitReplicated(position []byte, batches [][]byte) error {
 	return nil
 }
 
+// unlogged reports whether the database has no log of its own: that of the cluster has what a
+// power cut takes away. With one, each byte was written three times more: into the log of the
+// cluster, as zeros of a log to come and into that.
+func (s *Store) unlogged() bool { return s.options.Node != "" && !s.readOnly }
+
 // Position is what CommitReplicated wrote last, nil before the first.
 func (s *Store) Position() (position []byte, err error) {
 	v := view{reader: s.db}

@@ -20,13 +20,29 @@ const (
 // copies logs, and makes durable what they hold, here as well: a node that loses power
 // afterwards is not behind the checkpoint. Any goroutine.
 func (s *Store) CheckpointTo(dir string) error {
-	if err := s.db.Checkpoint(dir, pebble.WithFlushedWAL()); err != nil {
-		return fmt.Errorf("make checkpoint: %w", err)
+	if err := s.copyDatabase(dir); err != nil {
+		return err
 	}
 	if _, err := s.noteLogs(dir); err != nil {
 		return fmt.Errorf("make checkpoint: %w", err)
 	}
 	return SyncDir(s.options.FS, dir)
+}
+
+// copyDatabase makes a directory of the database, with what was applied last in its tables or
+// its log.
+func (s *Store) copyDatabase(dir string) error {
+	var err error
+	if s.unlogged() {
+		err = s.db.Flush()
+	}
+	if err == nil {
+		err = s.db.Checkpoint(dir, pebble.WithFlushedWAL())
+	}
+	if err != nil {
+		return fmt.Errorf("make checkpoint: %w", err)
+	}
+	return nil
 }
 
 // Swap puts a copy of the database in a directory, which CheckpointTo of this or another

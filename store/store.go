@@ -248,7 +248,11 @@ func (s *Store) Close() error {
 	// A barrier in flight must not meet a closed database.
 	s.pipe.barrier.Lock()
 	defer s.pipe.barrier.Unlock()
-	err := s.db.Close()
+	var err error
+	if s.unlogged() {
+		err = s.db.Flush() // so that the next start has little to apply again
+	}
+	err = errors.Join(err, s.db.Close())
 	s.release()
 	if err != nil {
 		return fmt.Errorf("close database: %w", err)
