@@ -94,6 +94,10 @@ soak: ## run N=1000 new seeds through the simulator, longer ones; hours with a l
 cluster-crash: ## kill the leader of three nodes under many clients for CRASHTIME (5m), and check that what they saw can be explained
 	go test -count=1 -run '^(TestLostLeaders|TestSessionsGoOn)' -v -timeout 0 ./test/crash -crash.for=$(CRASHTIME)
 
+.PHONY: cluster-bench
+cluster-bench: ## measure three nodes beside one, five pairs of each load, and how long clients wait after 5 kills of the leader and over 50 hand-overs; ten minutes
+	go test -count=1 -v -timeout 0 ./test/scale -run 'ClusterBeside|NobodyWaits' -scale.load=6s -scale.pairs=5 -scale.leaders=5 -scale.handovers=50
+
 .PHONY: crash
 crash: ## kill the server under many clients for CRASHTIME (5m), and check that what they saw can be explained
 	go test -count=1 -run '^(TestHistories|TestU02Grants)' -v -timeout 0 ./test/crash -crash.for=$(CRASHTIME)

@@ -15,8 +15,6 @@ import (
 const headerLeader = "Codeq-Leader"
 
 var (
-	// notLeading is for a request that was passed here by a node that knows no better.
-	notLeading      = wire.Refuse(wire.CodeNotLeader, "this node does not lead, and nothing was done; try again in a second")
 	leaderUnknown   = wire.Refuse(wire.CodeNotLeader, "this node knows no leader of the cluster; try again in a second")
 	askedForLeading = wire.Refuse(wire.CodeNotLeader, "this node follows the leader of the cluster; it passes requests on")
 )
@@ -24,7 +22,7 @@ var (
 type passedKey struct{}
 
 // Passed is a request that another node has passed to this one: that node's guard has
-// checked it, and it is not passed again.
+// checked it.
 func Passed(r *http.Request) *http.Request {
 	return r.WithContext(context.WithValue(r.Context(), passedKey{}, true))
 }
@@ -65,9 +63,6 @@ func NewFollower(o *FollowerOptions) http.Handler {
 
 // passOn has the leader answer a request.
 func (a *api) passOn(c *call, pass func(w http.ResponseWriter, r *http.Request) peer.Passage) answer {
-	if wasPassed(c.r) {
-		return refuse(notLeading)
-	}
 	clear(c.w.Header()) // the leader sets them
 	c.r.Header.Set(headerRequestID, c.requestID)
 	got := pass(c.w, c.r)

@@ -26,6 +26,8 @@ const (
 	// has shown: DER in base64.
 	headerTLS         = headerPrefix + "Tls"
 	headerCertificate = headerPrefix + "Certificate"
+	// headerAgain says that a node has passed it to this one that had it from another one.
+	headerAgain = headerPrefix + "Again"
 )
 
 const (
@@ -36,15 +38,18 @@ const (
 )
 
 // target is the leader as this node knows it; "" for none. ended ends when it is no longer, and
-// leaving when this node stops, for sockets.
+// leaving when this node stops, for sockets. replaced is closed when another target is known.
 type target struct {
-	node, address  string
+	node, address string
+	replaced      chan struct{}
+	// forEver says that no other target will be known.
+	forEver        bool
 	ended, leaving context.Context
 	end, leave     context.CancelFunc
 }
 
 func newTarget(node, address string) *target {
-	t := &target{node: node, address: address}
+	t := &target{node: node, address: address, replaced: make(chan struct{})}
 	t.ended, t.end = context.WithCancel(context.Background())
 	t.leaving, t.leave = context.WithCancel(t.ended)
 	return t
@@ -58,12 +63,16 @@ func (p *Peers) follow(node Node, stop <-chan struct{}) {
 		last := p.leader.Load()
 		if id, address := node.Leader(); id != last.node || address != last.address {
 			p.leader.Store(newTarget(id, address))
+			close(last.replaced)
 			time.AfterFunc(lostFor, last.end)
 		}
 		select {
 		case <-changes:
 		case <-stop:
-			last := p.leader.Swap(newTarget("", ""))
+			none := newTarget("", "")
+			none.forEver = true
+			last := p.leader.Swap(none)
+			close(last.replaced)
 			last.leave()
 			time.AfterFunc(lostFor, last.end)
 			return
@@ -90,6 +99,9 @@ var (
 )
 
 type passageKey struct{}
+
+// againKey is for requests that a node has passed: whether that had it from another one.
+type againKey struct{}
 
 // passage is one request on its way; cancel ends it, and stay keeps a socket that has ended from
 // the end of this node.
@@ -137,7 +149,8 @@ func (p *Peers) awaitPassed(ctx context.Context) {
 // Pass passes a request to the leader and its answer to the client, sockets included.
 func (p *Peers) Pass(w http.ResponseWriter, r *http.Request) (result Passage) {
 	at := &passage{to: p.leader.Load(), stay: func() bool { return false }}
-	if at.to.address == "" || at.to.node == p.directory.self.Node {
+	again, _ := r.Context().Value(againKey{}).(bool)
+	if again || at.to.address == "" || at.to.node == p.directory.self.Node {
 		return Passage{Refusal: errNoLeader}
 	}
 	ctx, cancel := context.WithCancel(context.WithValue(r.Context(), passageKey{}, at))
@@ -225,6 +238,9 @@ func rewrite(r *httputil.ProxyRequest) {
 		h.Del("Connection")
 	}
 	h.Set(headerRemote, r.In.RemoteAddr)
+	if _, passed := r.In.Context().Value(againKey{}).(bool); passed {
+		h.Set(headerAgain, "1")
+	}
 	if r.In.TLS == nil {
 		return
 	}
@@ -240,7 +256,7 @@ func believed(r *http.Request) (*http.Request, error) {
 	if err != nil {
 		return nil, errors.New("a passed request must have the address of its client in " + headerRemote)
 	}
-	passed := r.Clone(r.Context())
+	passed := r.Clone(context.WithValue(r.Context(), againKey{}, r.Header.Get(headerAgain) != ""))
 	passed.RemoteAddr, passed.TLS = remote.String(), nil
 	if r.Header.Get(headerTLS) != "" {
 		passed.TLS = &tls.ConnectionState{HandshakeComplete: true}
@@ -267,6 +283,16 @@ func believed(r *http.Request) (*http.Request, error) {
 
 // KnowsLeader reports whether requests can be passed.
 func (p *Peers) KnowsLeader() bool {
+	known, _ := p.LeaderKnown()
+	return known
+}
+
+// LeaderKnown is KnowsLeader, and closes changed when it may be otherwise; changed is nil if it
+// never will be.
+func (p *Peers) LeaderKnown() (known bool, changed <-chan struct{}) {
 	to := p.leader.Load()
-	return to.address != "" && to.node != p.directory.self.Node
+	if to.forEver {
+		return false, nil
+	}
+	return to.address != "" && to.node != p.directory.self.Node, to.replaced
 }

@@ -35,12 +35,14 @@ type cluster struct {
 	server   *Server
 	store    *store.Store
 	node     *replica.Node
-	follower http.Handler
+	follower *door
 	// serving ends what Serve has started.
 	serving func(context.Context) error
 
 	// leading is the server of the time that this node leads, nil at other times.
 	leading atomic.Pointer[Server]
+	// turn is held while the handler changes between that of the leader and the door.
+	turn sync.Mutex
 	// stopping is the time that Shutdown has, set before stop is called.
 	stopping context.Context
 	stop     context.CancelFunc
@@ -54,6 +56,7 @@ type lead struct {
 	// lost is closed when the lease is lost and the shards have stopped.
 	lost     chan struct{}
 	requests requests
+	handler  http.Handler
 }
 
 // join opens the database and takes part in the cluster.
@@ -88,13 +91,19 @@ func (s *Server) join() error {
 	if err != nil {
 		return errors.Join(err, c.store.Close())
 	}
-	c.follower = httpapi.NewStarting(s.o.Log, s.o.Version, s.guard, s.pages)
 	s.node = c.node
 	c.store.StartSyncer()
 	s.cluster = c
+	c.follower = &door{
+		front: s.front, follower: httpapi.NewStarting(s.o.Log, s.o.Version, s.guard, s.pages),
+		known: func() (bool, <-chan struct{}) { return false, nil },
+	}
+	if s.peers != nil {
+		c.follower.follower, c.follower.known = s.newFollower(), s.peers.LeaderKnown
+	}
 	s.front.set(c.follower)
 	if s.peers != nil {
-		c.follower, c.serving = s.follow(c.node)
+		c.serving = s.servePeers(c.node)
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	c.stop = cancel
@@ -151,13 +160,58 @@ func (c *cluster) run(ctx context.Context) {
 const retryAfter = time.Second
 
 // handOver gives the lead away, if another node can take it.
-func (c *cluster) handOver(ctx context.Context) {
+func (c *cluster) handOver(ctx context.Context) (done bool) {
 	ctx, cancel := context.WithTimeout(ctx, transferFor)
 	defer cancel()
-	if err := c.node.Transfer(ctx, ""); err != nil {
+	if err := c.transfer(ctx, ""); err != nil {
 		c.server.o.Log.Warn().Err(err).Msg("the lead could not be handed over")
+		return false
+	}
+	return true
+}
+
+// awaitNext waits until another node leads, so that requests which wait for it here can go there.
+func (c *cluster) awaitNext(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, transferFor)
+	defer cancel()
+	for {
+		known, changed := c.follower.known()
+		if known || changed == nil {
+			return
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return
+		}
 	}
 }
+
+// transfer has another node lead. Requests that come meanwhile wait for it at the door, and those
+// that are being answered may end before: after that nobody knows what becomes of them.
+func (c *cluster) transfer(ctx context.Context, to string) error {
+	s := c.leading.Load()
+	if s == nil {
+		return c.node.Transfer(ctx, to)
+	}
+	c.server.front.set(c.follower)
+	s.lead.requests.wait(settleFor)
+	err := c.node.Transfer(ctx, to)
+	if err == nil {
+		return nil
+	}
+	c.turn.Lock()
+	defer c.turn.Unlock()
+	if c.leading.Load() == s {
+		s.lead.requests.open()
+		c.server.front.set(s.lead.handler)
+	}
+	return err
+}
+
+// settleFor is how long a hand-over waits for requests that are being answered. Some wait for a
+// task or a result, and are given up; others take as long as a sync or two.
+const settleFor = 50 * time.Millisecond
 
 // transferFor is how long a node waits for another one to take the lead.
 const transferFor = 2 * time.Second
@@ -179,8 +233,9 @@ func (c *cluster) reign(ctx context.Context, lease *replica.Lease) error {
 	}
 	lease.SetClock(s.engine.NowMs)
 	handler := s.serveWork(budget)
+	s.lead.handler = &leader{lead: s.lead, api: handler, follower: c.follower}
 	c.leading.Store(s)
-	s.front.set(&leader{lead: s.lead, api: handler, follower: c.follower})
+	s.front.set(s.lead.handler)
 	s.o.Log.Info().Dur("tookMs", time.Since(began)).Msg("this node leads")
 	select {
 	case <-lease.Lost():
@@ -196,8 +251,10 @@ func (c *cluster) reign(ctx context.Context, lease *replica.Lease) error {
 
 // depose ends a time as the leader. Until ctx ends, sessions may drain, unless the lease is lost.
 func (s *Server) depose(ctx context.Context, c *cluster) error {
+	c.turn.Lock()
 	c.leading.Store(nil)
 	s.front.set(c.follower)
+	c.turn.Unlock()
 	select {
 	case <-s.lead.lease.Lost():
 		s.store.Deposed()
@@ -234,17 +291,20 @@ const requestsFor = time.Second
 // leaveCluster is shutdown for a node.
 func (s *Server) leaveCluster(ctx context.Context) error {
 	c := s.cluster
-	if s.Leading() {
-		c.handOver(ctx)
-	}
+	handed := s.Leading() && c.handOver(ctx)
 	c.stopping = ctx
 	c.stop()
 	<-c.stopped
+	if handed {
+		c.awaitNext(ctx)
+	}
+	// Nobody comes any more when this node stops to pass requests.
+	ended := s.endRequests(ctx)
 	var servingErr error
 	if c.serving != nil {
 		servingErr = c.serving(ctx)
 	}
-	requestsErr := s.endRequests(ctx)()
+	requestsErr := ended()
 	s.closePort()
 	nodeErr := c.node.Close()
 	c.store.StopSyncer()
@@ -255,19 +315,19 @@ func (s *Server) leaveCluster(ctx context.Context) error {
 type leader struct {
 	lead     *lead
 	api      http.Handler
-	follower http.Handler
+	follower *door
 }
 
 // ServeHTTP implements http.Handler. A read waits until this node has led after it came: what
 // another leader has written meanwhile would be missing.
 func (l *leader) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if !l.lead.requests.enter() {
-		l.follower.ServeHTTP(w, r)
+		l.follower.admit(w, r, l)
 		return
 	}
 	defer l.lead.requests.leave()
 	if reads(r) && l.lead.lease.Verify(r.Context()) != nil {
-		l.follower.ServeHTTP(w, r)
+		l.follower.admit(w, r, l)
 		return
 	}
 	l.api.ServeHTTP(w, r)
@@ -308,6 +368,13 @@ func (q *requests) leave() {
 		close(q.idle)
 		q.idle = nil
 	}
+}
+
+// open lets requests in again after wait.
+func (q *requests) open() {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.closed = false
 }
 
 // wait lets none in any more and reports whether all have ended within a time; 0 is any time.

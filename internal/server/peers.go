@@ -57,14 +57,16 @@ func (l raftLayer) Dial(at raft.ServerAddress, within time.Duration) (net.Conn, 
 	return l.Raft.Dial(string(at), within)
 }
 
-// follow makes the handler of the requests that come while this node does not lead, and serves
-// other nodes.
-func (s *Server) follow(node *replica.Node) (follower http.Handler, stop func(context.Context) error) {
-	follower = httpapi.NewFollower(&httpapi.FollowerOptions{
+// newFollower makes the handler of requests for the leader of another node.
+func (s *Server) newFollower() http.Handler {
+	return httpapi.NewFollower(&httpapi.FollowerOptions{
 		Log: s.o.Log, Version: s.o.Version, Guard: s.guard, Pages: s.pages, Pass: s.peers.Pass, Ready: s.peers.KnowsLeader, WriteMetrics: s.writeClusterMetrics,
 	})
-	s.front.set(follower)
-	return follower, s.peers.Serve(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+}
+
+// servePeers serves other nodes until stop.
+func (s *Server) servePeers(node *replica.Node) (stop func(context.Context) error) {
+	return s.peers.Serve(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		s.front.ServeHTTP(w, httpapi.Passed(r))
 	}), &logNode{node, s})
 }
@@ -115,6 +117,11 @@ func (n *logNode) AddNonvoter(ctx context.Context, m peer.Member) error {
 // AddVoter implements peer.Node.
 func (n *logNode) AddVoter(ctx context.Context, m peer.Member, lastLog uint64) error {
 	return n.Node.AddVoter(ctx, m.Node, m.Address, lastLog)
+}
+
+// Transfer implements peer.Node.
+func (n *logNode) Transfer(ctx context.Context, node string) error {
+	return n.server.cluster.transfer(ctx, node)
 }
 
 // writeClusterMetrics adds what this node knows of its cluster to a page; nothing for a server

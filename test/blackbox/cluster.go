@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -49,7 +50,7 @@ func ServeCluster(t testing.TB, args ...string) *Cluster {
 		c.Nodes = append(c.Nodes, s)
 	}
 	c.listen()
-	c.await("three nodes that vote", func() bool { return c.voters() == nodesOfCluster })
+	c.AwaitAll()
 	return c
 }
 
@@ -82,6 +83,28 @@ func (c *Cluster) voters() int {
 	return status.Reachable
 }
 
+// URLs are the addresses of all nodes, as clients take them.
+func (c *Cluster) URLs() string {
+	urls := make([]string, len(c.Nodes))
+	for i, s := range c.Nodes {
+		urls[i] = s.URL()
+	}
+	return strings.Join(urls, ",")
+}
+
+// Leader waits for the node that leads.
+func (c *Cluster) Leader() (lead *Server) {
+	c.t.Helper()
+	c.await("a node that leads", func() bool { lead = c.leader(); return lead != nil })
+	return lead
+}
+
+// AwaitAll waits until all nodes vote and answer the leader.
+func (c *Cluster) AwaitAll() {
+	c.t.Helper()
+	c.await("all nodes", func() bool { return c.voters() == nodesOfCluster })
+}
+
 // leader is the node that leads, nil if none does.
 func (c *Cluster) leader() *Server {
 	for _, s := range c.Nodes {
@@ -98,10 +121,8 @@ func (c *Cluster) leader() *Server {
 // Kill ends the node that leads with -9.
 func (c *Cluster) Kill() {
 	c.t.Helper()
-	var lead *Server
-	c.await("a node that leads", func() bool { lead = c.leader(); return lead != nil })
-	lead.Kill()
-	c.down = lead
+	c.down = c.Leader()
+	c.down.Kill()
 }
 
 // Start waits until another node leads, which it says took so long, and begins another life of the
@@ -113,7 +134,7 @@ func (c *Cluster) Start() {
 	c.t.Logf("another node leads after %v", time.Since(began).Round(time.Millisecond))
 	c.down.Start()
 	c.down = nil
-	c.await("all nodes again", func() bool { return c.voters() == nodesOfCluster })
+	c.AwaitAll()
 }
 
 func (c *Cluster) await(what string, is func() bool) {

@@ -1,0 +1,52 @@
+package server
+
+import (
+	"net/http"
+	"strings"
+	"time"
+)
+
+// waitsForLeader is how long a request waits at a node until a leader is known. An election takes
+// less, and the pause of a client that is refused would be longer than the rest of it.
+const waitsForLeader = 3 * time.Second
+
+// door is the handler of a node that does not lead.
+type door struct {
+	front    *front
+	follower http.Handler
+	// known reports whether requests can be passed to a leader, and closes changed when it may be
+	// otherwise; changed is nil if it never will be.
+	known func() (known bool, changed <-chan struct{})
+}
+
+// ServeHTTP implements http.Handler.
+func (d *door) ServeHTTP(w http.ResponseWriter, r *http.Request) { d.admit(w, r, nil) }
+
+// admit serves a request once this node leads or knows who does, but not by a handler that has sent
+// it here.
+func (d *door) admit(w http.ResponseWriter, r *http.Request, not http.Handler) {
+	if strings.HasPrefix(r.URL.Path, apiPath) {
+		late := time.NewTimer(waitsForLeader)
+		defer late.Stop()
+		for waits := true; waits; {
+			now := d.front.current.Load()
+			if now.Handler != d && now.Handler != not {
+				now.ServeHTTP(w, r)
+				return
+			}
+			known, changed := d.known()
+			if known || changed == nil {
+				break
+			}
+			select {
+			case <-now.gone:
+			case <-changed:
+			case <-late.C:
+				waits = false
+			case <-r.Context().Done():
+				waits = false
+			}
+		}
+	}
+	d.follower.ServeHTTP(w, r)
+}
