@@ -108,8 +108,15 @@ faults: ## what went wrong with other queues, at its full size: half an hour or 
 	go test -count=1 -v ./test/bounds -bounds.idle=10000
 
 .PHONY: conform-faults
-conform-faults: ## put a fault for each script of codeq conform into the Go SDK, and see the script find it; six minutes
+conform-faults: conform-faults-go conform-faults-typescript conform-faults-python ## put a fault for each script of codeq conform into each SDK, and see the script find it; conform-faults-go, -typescript and -python are one of them; half an hour
+
+.PHONY: conform-faults-go conform-faults-typescript conform-faults-python
+conform-faults-go:
 	go test -count=1 -v -timeout 0 ./test/conform -run EachScript -conform.faults
+conform-faults-typescript: build
+	cd sdk/typescript && npm ci --no-fund --no-audit && npm run --silent build && node conform/faults.mjs
+conform-faults-python: build
+	python3 -B sdk/python/conform/faults.py
 
 .PHONY: scale
 scale: ## measure what must not grow with the backlog beside SCALE=1000000 ready and as many delayed tasks
@@ -165,17 +172,16 @@ sdk-python: build ## run the tests of sdk/python; PYTHON=python3.10 is another i
 	@.ci/python
 
 .PHONY: conform-python
-conform-python: build ## run all scripts of codeq conform with the Python SDK ROUNDS=3 times, then with a fault for each; ten minutes
+conform-python: build ## run all scripts of codeq conform with the Python SDK, ROUNDS=3 times
 	@for _ in $$(seq $(ROUNDS)); do ./bin/codeq conform -- python3 -B sdk/python/conform/driver.py || exit 1; done
-	@python3 -B sdk/python/conform/faults.py
 
 .PHONY: sdk
 sdk: sdk-typescript sdk-python ## both of these
 
 .PHONY: conform-typescript
-conform-typescript: sdk-typescript ## run codeq conform with the SDK for TypeScript, then put a fault for each script into it; ten minutes
-	@bin/codeq conform --at-once 16 -- node sdk/typescript/conform/driver.mjs
-	@node sdk/typescript/conform/faults.mjs
+conform-typescript: sdk-typescript ## run all scripts of codeq conform with the SDK for TypeScript, ROUNDS=3 times with the package ws, then with the WebSocket of Node
+	@for _ in $$(seq $(ROUNDS)); do ./bin/codeq conform -- node sdk/typescript/conform/driver.mjs || exit 1; done
+	@./bin/codeq conform -- node --experimental-websocket sdk/typescript/conform/driver.mjs
 
 .PHONY: uitest
 uitest: ui build ## build the pages, then let Chromium run through them

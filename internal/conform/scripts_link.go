@@ -25,9 +25,9 @@ var linkScripts = []script{
 		s := x.play()
 		s.refuses(503, `{"error":"the server starts","code":"draining","retryable":true}`)
 		x.startWorker(nil)
-		x.until("the driver must try at least three times", func() bool { return len(s.requests("/session")) >= 3 })
+		x.until("the driver must try at least three times", func() bool { return len(s.attempts()) >= 3 })
 		time.Sleep(5 * time.Second)
-		all := s.requests("/session")
+		all := s.attempts()
 		if len(all) > 12 {
 			x.fail("the driver made %d attempts in little more than 5s", len(all))
 		}

@@ -125,7 +125,7 @@ var strangeScripts = []script{
 		for over := time.Now().Add(4 * time.Second); time.Now().Before(over); {
 			s.upgraded().close(4429)
 		}
-		if n := len(s.requests("/session")); n > 10 {
+		if n := len(s.attempts()); n > 10 {
 			x.fail("the driver made %d attempts in a few seconds", n)
 		}
 		s.arrives(nil).subscribed()
@@ -136,7 +136,7 @@ var strangeScripts = []script{
 		s.refuses(401, `{"error":"the token is unknown","code":"unauthenticated","retryable":false}`)
 		x.startWorker(nil)
 		x.stops("unauthenticated")
-		if n := len(s.requests("/session")); n != 1 {
+		if n := len(s.attempts()); n != 1 {
 			x.fail("the driver tried %d times", n)
 		}
 	}},
@@ -150,7 +150,7 @@ var strangeScripts = []script{
 		s.refuses(401, `{"error":"the token is unknown","code":"unauthenticated","retryable":false}`)
 		p.close(4401)
 		x.want("disconnected", nil)
-		x.until("the driver must try again", func() bool { return len(s.requests("/session")) >= 3 })
+		x.until("the driver must try again", func() bool { return len(s.attempts()) >= 3 })
 		x.never("stopped", nil)
 		x.never("cancelled", nil)
 		x.answer("complete", 1, members{"result": members{}})
@@ -163,8 +163,8 @@ var strangeScripts = []script{
 		s := x.play()
 		s.refuses(503, `{"error":"too many sessions","code":"overloaded","retryable":true,"retryAfterSeconds":2}`, "Retry-After", "2")
 		x.startWorker(nil)
-		x.until("the driver must try twice", func() bool { return len(s.requests("/session")) >= 2 })
-		all := s.requests("/session")
+		x.until("the driver must try twice", func() bool { return len(s.attempts()) >= 2 })
+		all := s.attempts()
 		if pause := all[1].at.Sub(all[0].at); pause < 1500*time.Millisecond {
 			x.fail("the driver came again after %v, and the server had asked for 2s", pause)
 		}
@@ -199,7 +199,7 @@ var wayScripts = []script{
 		x.token = "cq_secret"
 		x.startWorker(nil)
 		p := s.arrives(nil)
-		said := fmt.Sprint(p.hello, s.requests("/session")[0].header)
+		said := fmt.Sprint(p.hello, s.attempts()[0].header)
 		if strings.Contains(said, "cq_secret") {
 			x.fail("the other server was told the token: %s", said)
 		}
@@ -215,7 +215,7 @@ var wayScripts = []script{
 		s.redirects(307, s)
 		x.startWorker(nil)
 		x.stops("moved")
-		if n := len(s.requests("/session")); n > 7 {
+		if n := len(s.attempts()); n > 7 {
 			x.fail("the driver followed %d redirects", n)
 		}
 	}},
@@ -223,7 +223,7 @@ var wayScripts = []script{
 		s := x.play()
 		s.refuses(502, page)
 		x.startWorker(nil)
-		x.until("the driver must try again", func() bool { return len(s.requests("/session")) >= 2 })
+		x.until("the driver must try again", func() bool { return len(s.attempts()) >= 2 })
 		s.answers(nil)
 		s.arrives(nil).subscribed()
 		x.never("stopped", nil)

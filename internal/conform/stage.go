@@ -93,6 +93,23 @@ func (s *stage) requests(path string) (all []seen) {
 	return all
 }
 
+// attempts are the requests for a session that came so far. A driver that cannot see how one was answered
+// asks once with a plain GET; those are left out.
+func (s *stage) attempts() (all []seen) {
+	asked := 0
+	for _, r := range s.requests("/session") {
+		if r.header.Get("Upgrade") != "" {
+			all = append(all, r)
+		} else {
+			asked++
+		}
+	}
+	if asked > 0 && (asked > len(all) || !slices.Contains(s.x.can, "asks")) {
+		s.x.fail("the driver made %d plain requests beside %d for a session", asked, len(all))
+	}
+	return all
+}
+
 // ServeHTTP implements http.Handler.
 func (s *stage) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.mu.Lock()
@@ -103,8 +120,8 @@ func (s *stage) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if r.URL.Path != "/v1/codeq/session" || r.Header.Get("Upgrade") == "" {
-		refusal := `{"error":"nothing is here","code":"not_found","retryable":false}`
-		w.WriteHeader(http.StatusNotFound)
+		refusal := `{"error":"here is nothing but a WebSocket","code":"invalid_argument","retryable":false}`
+		w.WriteHeader(http.StatusBadRequest)
 		_, _ = w.Write([]byte(refusal)) // a driver that went away is seen by the script
 		return
 	}

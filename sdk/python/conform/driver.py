@@ -16,7 +16,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "src"))
 import codeq  # noqa: E402
 
 Line = dict[str, Any]
-CAN = ["progress", "output", "batch", "cancel", "watch", "notstarted", "signals"]
+CAN = ["progress", "output", "batch", "cancel", "watch", "notstarted", "signals", "nodes"]
 
 
 def say(**event: Any) -> None:

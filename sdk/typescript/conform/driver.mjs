@@ -115,4 +115,4 @@ createInterface({ input: process.stdin }).on("line", (line) => {
   commands[command.do]?.(command);
 }).on("close", () => process.exit(0));
 
-say({ event: "ready", sdk: "typescript", version, can: ["progress", "output", "batch", "cancel", "watch", "notstarted", "signals"] });
+say({ event: "ready", sdk: "typescript", version, can: ["progress", "output", "batch", "cancel", "watch", "notstarted", "signals", "nodes", ...("WebSocket" in globalThis ? ["asks"] : [])] });

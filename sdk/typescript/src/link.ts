@@ -141,6 +141,7 @@ export class Link {
       };
       socket.onmessage = (event) => this.#message(event.data);
       socket.onerror = (event) => {
+        if (settled && !opened) return; // a socket of a platform tells the end that it was given, too
         const cause = event.error ?? new Error(event.message || "the socket failed");
         if (opened) this.#drop(this.#broken(`broke off: ${messageOf(cause)}`));
         else if (socket.on) over(noAnswer(this.to, cause, false));

@@ -4,8 +4,15 @@ import { test } from "node:test";
 import { promisify } from "node:util";
 import { program } from "./kit.mjs";
 
-// `make conform-typescript` runs all scripts, and puts a fault for each into the SDK; here are those of one part.
-test("the conformance kit finds nothing in how a session is resumed", async () => {
-  const driver = new URL("../conform/driver.mjs", import.meta.url).pathname;
-  await promisify(execFile)(program, ["conform", "--only", "resume/", "--at-once", "9", "--", process.execPath, driver]).catch((e) => assert.fail(e.stdout + e.stderr));
-});
+const passes = (...command) => promisify(execFile)(...command).catch((e) => assert.fail(e.stdout + e.stderr));
+const conform = (name) => new URL(`../conform/${name}`, import.meta.url).pathname;
+const native = globalThis.WebSocket ? [] : ["--experimental-websocket"];
+
+// `make conform-typescript` runs all scripts with both sockets, and `make conform-faults` puts a fault for each into the SDK.
+test("the conformance kit finds nothing in how a session is resumed", () =>
+  passes(program, ["conform", "--only", "resume/", "--at-once", "9", "--", process.execPath, conform("driver.mjs")]));
+
+test("nor with the WebSocket of the platform in how one is begun", () =>
+  passes(program, ["conform", "--only", "way/session", "--at-once", "9", "--", process.execPath, ...native, conform("driver.mjs")]));
+
+test("each script has a fault, and each fault its place", () => passes(process.execPath, [conform("faults.mjs"), "--check"]));
