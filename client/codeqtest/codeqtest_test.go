@@ -136,3 +136,31 @@ func TestWhatHasEndedIsRemovedADayLater(t *testing.T) {
 		t.Errorf("a day later: %v", err)
 	}
 }
+
+// A watch is on the clock of the machine: it tells what happens while the clock of the server stands still,
+// and outlives a long advance.
+func TestAWatchGoesOnWhileTheClockStandsStill(t *testing.T) {
+	s := codeqtest.New(t)
+	posted := int64(0)
+	for news, err := range s.Client.Watch(within(t), client.QueueWatch{}) {
+		if err != nil {
+			t.Fatalf("after %d tasks: %v", posted, err)
+		}
+		ready := int64(0)
+		if len(news.Queues) == 1 {
+			ready = news.Queues[0].Figures[wire.FigureReady]
+		}
+		if ready < posted {
+			continue
+		}
+		if posted++; posted > 3 {
+			return
+		}
+		if _, err := s.Client.Enqueue(within(t), "mail", "hello"); err != nil {
+			t.Fatal(err)
+		}
+		if posted == 2 {
+			s.Advance(24 * time.Hour)
+		}
+	}
+}

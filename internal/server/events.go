@@ -29,7 +29,7 @@ type watched struct {
 
 // watchOptions are those of the clients that watch, over an engine that runs.
 func (s *Server) watchOptions() watch.Options {
-	source := watch.NewSource(s.events, s.store.ReadEveryQueue, s.engine.NowMs)
+	source := watch.NewSource(s.events, s.store.ReadEveryQueue, s.socketMs())
 	return watch.Options{
 		Facts: watch.Facts{
 			Events: s.events, Reports: s.reports, CreationID: s.store.CreationID(), Version: s.o.Version, Leader: s.o.NodeURL, ShardOf: s.engine.ShardOf,
@@ -54,7 +54,7 @@ func (s *Server) watchOptions() watch.Options {
 		ReadPage: func(ctx context.Context, who *auth.Principal, f *wire.WatchSubscribe) (*wire.WatchSnapshot, *wire.Error) {
 			return s.reader.ReadPage(ctx, who, f)
 		},
-		Auth: s.auth, NowMs: s.engine.NowMs, Log: s.o.Log, PingSeconds: s.o.PingSeconds,
+		Auth: s.auth, NowMs: s.socketMs(), Log: s.o.Log, PingSeconds: s.o.PingSeconds,
 		MaxSockets: s.files.connections / greetingPart, Refused: s.refused,
 	}
 }
@@ -62,7 +62,7 @@ func (s *Server) watchOptions() watch.Options {
 // serverFigures makes the function that gives the figures of the server. Those of the last second
 // are of the time since its last call.
 func (s *Server) serverFigures() func(nowMs int64) wire.ServerFigures {
-	startedAtMs, last, lastAtMs := s.engine.NowMs(), s.store.Work(), s.engine.NowMs()
+	startedAtMs, last, lastAtMs := s.engine.NowMs(), s.store.Work(), int64(0)
 	return func(nowMs int64) wire.ServerFigures {
 		work, guard := s.store.Work(), s.store.Guard()
 		f := wire.ServerFigures{

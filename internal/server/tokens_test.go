@@ -2,6 +2,8 @@ package server
 
 import (
 	"bytes"
+	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -15,6 +17,7 @@ import (
 
 	"github.com/rs/zerolog"
 
+	"codeq/client"
 	"codeq/internal/auth"
 	"codeq/internal/callback"
 	"codeq/internal/httpapi"
@@ -545,6 +548,26 @@ func TestATokenThatIsTakenBackEndsItsSessionsAndRequests(t *testing.T) {
 	}
 	keptSession.say(`{"type":"enqueue","ref":1,"command":"c","payload":1}`)
 	hear[*wire.OK](keptSession)
+}
+
+// A client that watches is told why its token is not enough before the socket is closed.
+func TestAWatchWithoutTheScopeIsToldSo(t *testing.T) {
+	f := newTokenFile(t)
+	token := f.add("one", []string{auth.ScopeProduce}, []string{wire.AllCommands})
+	x := openGuarded(f, io.Discard)
+	c, err := client.New("http://"+x.server.Addr(), client.WithToken(token))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	for _, err := range c.Watch(ctx, client.EventWatch{}) {
+		var refusal *wire.Error
+		if !errors.As(err, &refusal) || refusal.Code != wire.CodeForbidden || !strings.Contains(refusal.Sentence, auth.ScopeView) {
+			t.Errorf("the watch ended with %v", err)
+		}
+	}
 }
 
 func TestSessionsOverTheLimitAreClosed(t *testing.T) {

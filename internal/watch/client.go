@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"math"
 	"net/http"
 	"sync/atomic"
 
@@ -49,8 +50,8 @@ type client struct {
 	// heard: the client has sent something since the last ping.
 	heard atomic.Bool
 
-	// Owned by the goroutine of the hub. sub and who are nil until the hello, which must come by
-	// helloBy.
+	// Owned by the goroutine of the hub. sub is nil until a hello, who until a good one, which must
+	// come by helloBy.
 	sub      *Subscriber
 	who      *auth.Principal
 	helloBy  int64
@@ -126,6 +127,7 @@ func (c *client) shows(who *auth.Principal, f wire.ClientFrame) *Shows {
 
 // webSocket is a client over a WebSocket.
 type webSocket struct {
+	gws.BuiltinEventHandler
 	*client
 	socket *socket.Socket
 	conn   *gws.Conn
@@ -218,12 +220,6 @@ func (s *webSocket) write() {
 	}
 }
 
-// OnOpen implements gws.Event.
-func (s *webSocket) OnOpen(*gws.Conn) {}
-
-// OnClose implements gws.Event. ReadLoop returns next.
-func (s *webSocket) OnClose(*gws.Conn, error) {}
-
 // OnPing implements gws.Event. The writer echoes the payload.
 func (s *webSocket) OnPing(_ *gws.Conn, payload []byte) {
 	s.heard.Store(true)
@@ -293,12 +289,18 @@ func (s *webSocket) hello(f *wire.Hello) {
 		s.said = who
 		return
 	}
-	if !auth.AboutWho(refusal) {
-		s.end(closeRestart, wire.Head(refusal.Sentence, maxReasonBytes)) // such as auth_unavailable
-		return
+	code := uint16(closeRestart) // such as auth_unavailable
+	if auth.AboutWho(refusal) {
+		code = closeCredential
+		if s.hub.o.Refused != nil {
+			s.hub.o.Refused(auth.Attempt{Remote: s.socket.RemoteAddr().String(), What: "hello", Who: who, Refusal: refusal})
+		}
 	}
-	if s.hub.o.Refused != nil {
-		s.hub.o.Refused(auth.Attempt{Remote: s.socket.RemoteAddr().String(), What: "hello", Who: who, Refusal: refusal})
-	}
-	s.end(closeCredential, wire.Head(refusal.Sentence, maxReasonBytes))
+	s.hub.do(func() {
+		if s.sub == nil {
+			s.sub = &Subscriber{board: s.hub.board, markAtMs: math.MaxInt64} // it gets this one answer
+		}
+		s.sub.Say(&wire.WatchError{ErrorFrame: wire.ErrorFrame{Ref: f.Ref, Err: refusal}})
+		s.hub.end(s.client, code, wire.Head(refusal.Sentence, maxReasonBytes))
+	})
 }

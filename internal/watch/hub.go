@@ -41,7 +41,7 @@ type Options struct {
 	ReadTasks func(ctx context.Context, who *auth.Principal, ids []wire.TaskID) ([]*wire.Task, *wire.Error)
 	ReadPage  func(ctx context.Context, who *auth.Principal, f *wire.WatchSubscribe) (*wire.WatchSnapshot, *wire.Error)
 	Auth      auth.Authenticator
-	// NowMs is the engine's clock, Unix milliseconds.
+	// NowMs is the clock of sockets, Unix milliseconds.
 	NowMs func() int64
 	Log   zerolog.Logger
 	// MaxSockets bounds the sockets and streams that are open; 0 is no bound.
@@ -266,7 +266,7 @@ func (h *Hub) end(c *client, code uint16, reason string) {
 
 // look does what is due for a client: its ping, the end of its credential.
 func (h *Hub) look(c *client, nowMs int64) {
-	if c.sub == nil {
+	if c.who == nil {
 		if nowMs >= c.helloBy {
 			h.end(c, closeIdle, "no hello within 5 seconds")
 		}

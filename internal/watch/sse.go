@@ -32,10 +32,11 @@ func (h *Hub) Stream(w http.ResponseWriter, r *http.Request, who *auth.Principal
 	defer h.do(func() { h.leave(c) })
 	var refusal *wire.Error
 	c.call(func() { refusal = h.join(c, who, asStream) })
-	if refusal != nil {
-		return refusal
+	if refusal == nil {
+		shows := c.shows(who, f)
+		c.call(func() { refusal = c.sub.Take(h.o.NowMs(), f, shows) })
 	}
-	if refusal = c.begin(who, f); refusal != nil {
+	if refusal != nil {
 		return refusal
 	}
 	w.Header().Set("Content-Type", "text/event-stream")
@@ -56,13 +57,6 @@ func (h *Hub) Stream(w http.ResponseWriter, r *http.Request, who *auth.Principal
 			c.written()
 		}
 	}
-}
-
-// begin takes the only subscription of a stream, or says why it is refused.
-func (c *client) begin(who *auth.Principal, f *wire.WatchSubscribe) (refusal *wire.Error) {
-	shows := c.shows(who, f)
-	c.call(func() { refusal = c.sub.Take(c.hub.o.NowMs(), f, shows) })
-	return refusal
 }
 
 // appendStreamed appends a frame as a server-sent event. Its id are the positions from which a
