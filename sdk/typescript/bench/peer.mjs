@@ -1,4 +1,4 @@
-// A producer or a worker of this SDK, for bench.mjs.
+// A producer or a worker of this SDK for sdk/bench/bench.py.
 import { Codeq } from "codeq";
 
 const [role, command, tasks, window] = process.argv.slice(2).map((a, i) => (i > 1 ? Number(a) : a));

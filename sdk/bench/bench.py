@@ -1,6 +1,8 @@
-"""Measures one worker process and one producer process of this SDK and of the Go SDK, in turn, each with a server of its
-own: python3 bench/bench.py [TASKS=50000] [WINDOW=256] [ROUNDS=3]. Needs `make build` and Go. Up to WINDOW posts wait for
-their answers at a time, and the worker has up to WINDOW tasks; a handler returns a part of its payload."""
+"""Measures one worker process and one producer process of each SDK, in turn, each pair with a server of its own:
+python3 sdk/bench/bench.py [TASKS=50000] [WINDOW=256] [ROUNDS=3]. Needs `make build`, Go, and sdk/typescript built. Up to
+WINDOW posts wait for their answers at a time, and the worker has up to WINDOW tasks; a handler returns a part of its
+payload. The producer of Go posts over a session, that of TypeScript in requests that its calls share, that of Python in
+requests of their own."""
 
 from __future__ import annotations
 
@@ -12,8 +14,8 @@ import sys
 import tempfile
 import time
 
-SDK = pathlib.Path(__file__).resolve().parents[1]
-sys.path[:0] = [str(SDK / "src"), str(SDK / "tests")]
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path[:0] = [str(ROOT / "sdk" / "python" / part) for part in ("src", "tests")]
 import codeq  # noqa: E402
 
 
@@ -83,15 +85,17 @@ def measure(peer: list[str], tasks: int, window: int) -> tuple[float, float]:
 
 
 def main(tasks: int = 50_000, window: int = 256, rounds: int = 3) -> None:
-    with tempfile.TemporaryDirectory() as folder:
-        go, source = f"{folder}/gopeer", f"{folder}/main.go"
-        pathlib.Path(source).write_text((SDK.parent / "typescript" / "bench" / "gopeer.go.txt").read_text())
-        subprocess.run(["go", "build", "-o", go, source], cwd=SDK.parents[1], check=True)
-        me = [sys.executable, __file__]
-        for number in range(1, rounds + 1):
-            of = {name: measure(peer, tasks, window) for name, peer in {"go": [go], "coroutines": me, "threads": [*me, "threads"]}.items()}
-            said = ", ".join(f"{name} {all_:.0f} tasks/s (posted at {posts:.0f}/s)" for name, (all_, posts) in of.items())
-            print(f"round {number}: {said}; ratios {of['coroutines'][0] / of['go'][0]:.2f} and {of['threads'][0] / of['go'][0]:.2f}", flush=True)
+    go, source = ROOT / "bin" / "gopeer", ROOT / "bin" / "gopeer.go"  # where git does not look
+    source.write_text((ROOT / "sdk" / "bench" / "gopeer.go.txt").read_text())
+    subprocess.run(["go", "build", "-o", go, source], cwd=ROOT, check=True)
+    me = [sys.executable, __file__]
+    peers = {"go": [str(go)], "typescript": ["node", str(ROOT / "sdk" / "typescript" / "bench" / "peer.mjs")], "python": me, "python's threads": [*me, "threads"]}
+    for number in range(1, rounds + 1):
+        base = 0.0
+        for name, peer in peers.items():
+            all_, posts = measure(peer, tasks, window)
+            base = base or all_
+            print(f"round {number}: {name} {all_:.0f} tasks/s (posted at {posts:.0f}/s), {all_ / base:.2f} of go", flush=True)
 
 
 if __name__ == "__main__":
