@@ -29,6 +29,7 @@ const (
 type Client struct {
 	nodes  *nodes
 	token  string
+	tokens func(context.Context) (string, error)
 	tenant string
 	dial   func(ctx context.Context, network, address string) (net.Conn, error)
 	tls    *tls.Config
@@ -46,6 +47,14 @@ type Option func(*Client)
 // WithToken sends a bearer token with every request and session. White space around
 // it, such as a line feed at the end of a file, is cut. The empty text is no token.
 func WithToken(token string) Option { return func(c *Client) { c.token = token } }
+
+// WithTokens has the client ask for its token before each request and each session, for tokens that
+// end, such as those of an identity provider. next is called from several goroutines, and must keep a
+// token that is still good. After an error of it nothing is sent, and it is tried again as if the server
+// were not there.
+func WithTokens(next func(ctx context.Context) (string, error)) Option {
+	return func(c *Client) { c.tokens = next }
+}
 
 // WithTenant names the tenant for which the client acts, which needs a credential with the
 // scope codeq:admin:all. The empty text is the tenant of the credential.

@@ -167,6 +167,11 @@ func (h *heldConn) Close() error {
 
 // upgrade opens a WebSocket at an address, or returns the address of a redirect.
 func (c *Client) upgrade(ctx context.Context, at *url.URL, hops int, l *link) (*gws.Conn, *url.URL, error) {
+	header := http.Header{}
+	header.Set("Sec-Websocket-Protocol", l.subprotocol)
+	if err := c.authorize(ctx, header, at); err != nil {
+		return nil, nil, err
+	}
 	below := &line{heard: l.expectSign}
 	conn, err := c.dialSocket(ctx, at, below)
 	if err != nil {
@@ -179,9 +184,6 @@ func (c *Client) upgrade(ctx context.Context, at *url.URL, hops int, l *link) (*
 		_ = conn.Close() // makes the handshake fail, which reports it
 	})
 	defer stop()
-	header := http.Header{}
-	header.Set("Sec-Websocket-Protocol", l.subprotocol)
-	c.authorize(header, at)
 	socket, response, err := gws.NewClientFromConn(l, &gws.ClientOption{
 		Addr:               socketURL(at),
 		RequestHeader:      header,

@@ -163,7 +163,9 @@ func (c *Client) send(ctx context.Context, in call, at *url.URL) (*http.Response
 	if err != nil {
 		return nil, fmt.Errorf("make request: %w", err)
 	}
-	c.authorize(request.Header, at)
+	if err := c.authorize(ctx, request.Header, at); err != nil {
+		return nil, err
+	}
 	if in.body != nil {
 		request.Header.Set("Content-Type", "application/json")
 	}
@@ -191,7 +193,7 @@ func (c *Client) refusal(at *url.URL, path string, response *http.Response) erro
 	body, _ := io.ReadAll(io.LimitReader(response.Body, maxAnswerBytes))
 	status := response.StatusCode
 	if refusal, err := wire.ParseError(bytes.TrimSpace(body)); err == nil && refusal.Code != "" {
-		if status == http.StatusUnauthorized && c.token != "" && !c.mayKnowToken(at) {
+		if status == http.StatusUnauthorized && (c.token != "" || c.tokens != nil) && !c.mayKnowToken(at) {
 			return fmt.Errorf("%w; a redirect led from %s to %s, to which the token is not sent, because it is another host or port: give that address (--url)",
 				refusal, c.URL(), baseOf(at, path))
 		}

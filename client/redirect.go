@@ -1,6 +1,7 @@
 package client
 
 import (
+	"context"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -64,12 +65,25 @@ func (c *Client) mayKnowToken(at *url.URL) bool {
 	return slices.ContainsFunc(c.nodes.all, func(one *url.URL) bool { return strings.EqualFold(hostPort(one), hostPort(at)) })
 }
 
-// authorize adds the token and the tenant to a request, if there are any and they may go there.
-func (c *Client) authorize(header http.Header, at *url.URL) {
-	if c.token != "" && c.mayKnowToken(at) {
-		header.Set("Authorization", "Bearer "+c.token)
+// authorize adds the token and the tenant to a request, if there are any and they may go there. The
+// error is that of WithTokens.
+func (c *Client) authorize(ctx context.Context, header http.Header, at *url.URL) error {
+	if !c.mayKnowToken(at) {
+		return nil
 	}
-	if c.tenant != "" && c.mayKnowToken(at) {
+	token := c.token
+	if c.tokens != nil {
+		said, err := c.tokens(ctx)
+		if err != nil {
+			return &failed{error: fmt.Errorf("nothing was sent to %s, because there is no token: %w", at.Host, err), how: unreached}
+		}
+		token = strings.TrimSpace(said)
+	}
+	if token != "" {
+		header.Set("Authorization", "Bearer "+token)
+	}
+	if c.tenant != "" {
 		header.Set("X-Codeq-Tenant", c.tenant)
 	}
+	return nil
 }

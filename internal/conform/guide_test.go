@@ -2,6 +2,7 @@ package conform
 
 import (
 	"os"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
@@ -49,6 +50,60 @@ func TestScriptsAndGuideAgree(t *testing.T) {
 		}
 	}
 }
+
+// sdks are where the names of a language are declared, as in the table of what the SDKs have, and its driver.
+var sdks = []struct{ sources, driver string }{
+	{"../../client/*.go", "../../test/conform/driver/main.go"},
+	{"../../sdk/typescript/src/*.ts", "../../sdk/typescript/conform/driver.mjs"},
+	{"../../sdk/python/src/codeq/*.py", "../../sdk/python/conform/driver.py"},
+}
+
+func readAll(t *testing.T, pattern string) string {
+	t.Helper()
+	files, err := filepath.Glob(pattern)
+	if err != nil || len(files) == 0 {
+		t.Fatalf("%s: %v", pattern, err)
+	}
+	all := ""
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all += string(text)
+	}
+	return all
+}
+
+// Each SDK has the names that the table gives it, and its driver says that it can do all parts.
+func TestSDKsHaveWhatTheTableSays(t *testing.T) {
+	page := readAll(t, "../../docs/sdk-guide.md")
+	_, table, _ := strings.Cut(page, "\n|---|---|---|---|\n")
+	table, _, _ = strings.Cut(table, "\n\n")
+	rows := strings.Split(table, "\n")
+	if len(rows) < 15 {
+		t.Fatalf("the table has %d rows", len(rows))
+	}
+	_, parts, _ := strings.Cut(readAll(t, "../../docs/sdk-lines.md"), "Parts today: ")
+	parts, _, _ = strings.Cut(parts, ":")
+	for i, sdk := range sdks {
+		source, driver := readAll(t, sdk.sources), readAll(t, sdk.driver)
+		for _, row := range rows {
+			for _, name := range quoted.FindAllStringSubmatch(strings.Split(row, "|")[i+2], -1) {
+				if !regexp.MustCompile(`\b` + regexp.QuoteMeta(name[1]) + `\b`).MatchString(source) {
+					t.Errorf("%s have no %s", sdk.sources, name[1])
+				}
+			}
+		}
+		for _, part := range quoted.FindAllStringSubmatch(parts, -1) {
+			if !strings.Contains(driver, `"`+part[1]+`"`) {
+				t.Errorf("%s has not the part %s", sdk.driver, part[1])
+			}
+		}
+	}
+}
+
+var quoted = regexp.MustCompile("`([^`]+)`")
 
 var (
 	onPage   = regexp.MustCompile(`"(do|event)":"(\w+)"`)

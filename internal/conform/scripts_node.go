@@ -1,6 +1,10 @@
 package conform
 
-import "net/http"
+import (
+	"net/http"
+
+	"codeq/internal/chaos"
+)
 
 // nodeScripts are about servers with several addresses.
 var nodeScripts = []script{
@@ -27,6 +31,23 @@ var nodeScripts = []script{
 		}
 		if first, then := len(follower.requests("/tasks")), len(leader.requests("/tasks")); first != 1 || then != 2 {
 			x.fail("the first node got %d requests, and the one that it names %d, want 1 and 2", first, then)
+		}
+	}},
+	{"node/lost-leader-is-not-asked", "and not lost a moment ago", "nodes", func(x *run) {
+		x.open()
+		lost, err := chaos.Start(x.server.Addr())
+		x.must(err)
+		x.after(lost.Close)
+		lost.Refuse()
+		follower := x.stage()
+		follower.leads(x.url, &stage{addr: lost.Addr})
+		both := members{"url": "http://" + lost.Addr + ",http://" + follower.addr, "command": "a", "payload": 1}
+		for _, key := range []string{"k1", "k2", "k3"} {
+			both["key"] = key
+			x.want("enqueued", members{"id": x.ask("enqueue", both)})
+		}
+		if n := lost.Taken(); n != 1 {
+			x.fail("the node that was lost got %d connections, want 1", n)
 		}
 	}},
 	{"node/stranger-is-not-asked", "The token goes to no other host or port.", "nodes", func(x *run) {

@@ -159,6 +159,26 @@ var strangeScripts = []script{
 		next.ok(next.hear("result", nil), nil)
 		x.want("settled", members{"delivery": 1, "ok": true})
 	}},
+	{"strange/token-changes", "A token may be a function, which is asked before each request and each session", "tokens", func(x *run) {
+		s := x.play()
+		x.token = "cq_old"
+		x.startWorker(nil)
+		p := s.arrives(nil)
+		p.subscribed()
+		x.want("token", members{"id": x.ask("token", members{"becomes": "cq_new"})})
+		p.close(4401)
+		next := s.arrives(nil)
+		next.subscribed()
+		all := s.attempts()
+		if first, then := fmt.Sprint(p.hello, all[0].header), fmt.Sprint(next.hello, all[len(all)-1].header); !strings.Contains(first, "cq_old") || !strings.Contains(then, "cq_new") {
+			x.fail("the token of the first session must be cq_old, and of the second cq_new: %s, %s", first, then)
+		}
+		s.refuses(401, `{"error":"the token is unknown","code":"unauthenticated","retryable":false}`)
+		x.want("error", members{"id": x.ask("task", members{"task": taskID(1)}), "code": "unauthenticated"})
+		if said := s.requests(taskID(1))[0].header.Get("Authorization"); said != "Bearer cq_new" {
+			x.fail("the request came with %q", said)
+		}
+	}},
 	{"strange/connect-put-off", "A pause that a refusal names in `retryAfterSeconds` or the header `Retry-After` is the least.", "", func(x *run) {
 		s := x.play()
 		s.refuses(503, `{"error":"too many sessions","code":"overloaded","retryable":true,"retryAfterSeconds":2}`, "Retry-After", "2")

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"codeq/client"
+	"codeq/internal/chaos"
 	"codeq/wire"
 )
 
@@ -220,6 +221,33 @@ var workScripts = []script{
 		x.until("the server must have the output", func() bool { return x.task(id).Printed })
 		x.answer("complete", 1, members{"result": members{}})
 		x.want("settled", members{"delivery": 1, "ok": true})
+	}},
+	{"work/artifact", "A file that a handler uploads becomes an artifact of the task when the outcome names it", "artifacts", func(x *run) {
+		x.open()
+		x.worker(nil)
+		id := x.post()
+		x.want("delivery", members{"delivery": 1})
+		x.answer("upload", 1, members{"name": "plots/1.txt", "text": "page 1\n"})
+		x.want("uploaded", members{"delivery": 1, "name": "plots/1.txt", "sizeBytes": 7})
+		x.answer("complete", 1, members{"result": members{}})
+		x.want("settled", members{"delivery": 1, "ok": true})
+		x.want("downloaded", members{"id": x.ask("download", members{"task": id, "name": "plots/1.txt"}), "text": "page 1\n"})
+		x.want("error", members{"id": x.ask("download", members{"task": id, "name": "other"}), "code": "not_found"})
+	}},
+	{"work/artifact-answer-lost", "an upload whose answer was lost is sent again", "artifacts", func(x *run) {
+		x.open()
+		x.worker(nil)
+		id := x.post()
+		x.want("delivery", members{"delivery": 1})
+		x.proxy.Silence(chaos.Down)
+		x.answer("upload", 1, members{"name": "log.txt", "text": "page 1\n"})
+		x.never("uploaded", nil)
+		x.proxy.Cut()
+		x.proxy.Heal()
+		x.want("uploaded", members{"delivery": 1, "name": "log.txt", "sizeBytes": 7})
+		x.answer("complete", 1, members{"result": members{}})
+		x.want("settled", members{"delivery": 1, "ok": true})
+		x.becomes(id, wire.StatusCompleted, 1, 0)
 	}},
 	{"work/trace", "The trace context of the producer arrives at the handler", "", func(x *run) {
 		const parent = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"

@@ -27,6 +27,8 @@ var faults = []fault{
 	{"work/result-refused", "client/answers.go", "ok && d.lost == nil {", "ok && d.lost != nil {"},
 	{"work/progress", "client/report.go", "len(l.out) < mostReports {", "len(l.out) < 0 {"},
 	{"work/output", "client/report.go", "OutputRequest{Stream: stream, Text: text}", "OutputRequest{Stream: stream, Text: text[:0]}"},
+	{"work/artifact", "client/artifacts.go", "	if o.Kind == Completed || o.Kind == Failed {\n", "	if o.Kind == Failed {\n"},
+	{"work/artifact-answer-lost", "client/artifacts.go", "c.persist(ctx, keyed, waitForever,", "c.persist(ctx, once, waitForever,"},
 	{"work/trace", "client/enqueue.go", "		r.TraceParent, r.TraceState = parent, state\n", "		r.TraceParent, _ = parent, state\n"},
 
 	{"lease/heartbeat", "client/workerloop.go", "time.Now().Add(l.worker.options.Lease / 3)", "time.Now().Add(l.worker.options.Lease)"},
@@ -76,6 +78,7 @@ var faults = []fault{
 	{"strange/subscription-refused", "client/answers.go", "	case q.subscribe:\n		l.stopFor(frame.Err)\n", "	case q.subscribe:\n		l.later(frame.Err)\n"},
 	{"strange/outcome-put-off", "client/tries.go", "	harmlessFrame: putOff | away | internal,\n", "	harmlessFrame: putOff | away,\n"},
 	{"strange/heartbeat-refused", "client/answers.go", "			l.beatAt = time.Now().Add(min(backoff(0), l.worker.options.Lease/6))\n", "			l.beatAt = time.Now().Add(time.Hour)\n"},
+	{"strange/token-changes", "client/redirect.go", "		token = strings.TrimSpace(said)\n", "		if c.token == \"\" {\n			c.token = said\n		}\n		token = c.token\n"},
 	{"strange/connect-put-off", "client/tries.go", "	return max(backoff(failures), min(advice, maxAdvice))\n", "	return max(backoff(failures), min(advice, 0))\n"},
 
 	{"way/session-redirected way/post-redirected", "client/redirect.go", "	case status != http.StatusTemporaryRedirect && status != http.StatusPermanentRedirect:\n", "	case status != http.StatusPermanentRedirect:\n"},
@@ -86,6 +89,7 @@ var faults = []fault{
 
 	{"node/next-address node/next-address-of-a-post", "client/nodes.go", "	n.at.CompareAndSwap(int64(at), int64((at+1)%len(n.all)))\n", ""},
 	{"node/leader-is-asked", "client/nodes.go", "	n.at.Store(int64(at))\n", ""},
+	{"node/lost-leader-is-not-asked", "client/nodes.go", "	n.lostAt[at].Store(time.Now().UnixMilli())\n", ""},
 	{"node/stranger-is-not-asked", "client/nodes.go", "	if at < 0 || n.all[at] == from", "	if at < 0 {\n		n.all[n.at.Load()] = leader\n		return true\n	}\n	if n.all[at] == from"},
 
 	{"post/options", "client/enqueue.go", "		r.DelaySeconds = wholeSeconds(delay)\n", "		_ = wholeSeconds(delay)\n"},

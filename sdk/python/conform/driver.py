@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import io
 import json
 import os
 import pathlib
@@ -16,7 +17,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "src"))
 import codeq  # noqa: E402
 
 Line = dict[str, Any]
-CAN = ["progress", "output", "batch", "cancel", "watch", "notstarted", "signals", "nodes"]
+CAN = ["progress", "output", "batch", "cancel", "watch", "notstarted", "signals", "nodes", "tokens", "artifacts"]
 
 
 def say(**event: Any) -> None:
@@ -28,10 +29,12 @@ class Driver:
     def __init__(self) -> None:
         self.clients: dict[tuple[str, str], codeq.Client] = {}
         self.worker: codeq.Worker | None = None
+        self.work_line: Line | None = None
         self.deliveries: dict[int, tuple[codeq.Job, asyncio.Queue[Line]]] = {}
         self.numbers: dict[codeq.Job, int] = {}
         self.tasks: set[asyncio.Task[None]] = set()
         self.watches: dict[int, asyncio.Task[None]] = {}
+        self.tokens: dict[str, str] = {}  # what a token has become
 
     def take(self, line: Line) -> None:
         do = line["do"]
@@ -45,7 +48,10 @@ class Driver:
             self.watches.pop(line["id"]).cancel()
         elif do == "watch":
             self.watches[line["id"]] = self.spawn(self.watch(line))
-        elif do in ("enqueue", "batch", "result", "task", "cancel"):
+        elif do == "token":
+            self.tokens[line["token"]] = line["becomes"]
+            say(event="token", id=line["id"])
+        elif do in ("enqueue", "batch", "result", "task", "cancel", "download"):
             self.spawn(self.produce(line))
         elif "delivery" in line:
             job, answers = self.deliveries[line["delivery"]]
@@ -53,6 +59,8 @@ class Driver:
                 job.progress(line.get("percent"), line.get("note") or "")
             elif do == "output":
                 job.output(line["text"], line.get("stream") or "stdout")
+            elif do == "upload":
+                self.spawn(self.upload(job, line))
             else:
                 answers.put_nowait(line)
 
@@ -62,11 +70,16 @@ class Driver:
         task.add_done_callback(self.tasks.discard)
         return task
 
+    def token(self, line: Line) -> codeq.Token:
+        first = line.get("token") or ""
+        return lambda: self.tokens.get(first, first)
+
     # The worker.
 
     async def work(self, line: Line) -> None:
+        self.work_line = line
         worker = self.worker = codeq.Worker(
-            line["url"], token=line.get("token") or "", window=line.get("window") or 1, lease=line.get("leaseSeconds") or 30,
+            line["url"], token=self.token(line), window=line.get("window") or 1, lease=line.get("leaseSeconds") or 30,
             grace=line.get("graceSeconds", 20), name=line.get("name") or "",
             connected=lambda welcome: say(event="connected", session=welcome["sessionId"]),
             disconnected=lambda problem: say(event="disconnected", message=problem.message),
@@ -101,6 +114,11 @@ class Driver:
 
         return handle
 
+    async def upload(self, job: codeq.Job, line: Line) -> None:
+        assert self.work_line is not None
+        artifact = await self.client(self.work_line).upload(job, line["name"], line["text"].encode())
+        say(event="uploaded", delivery=line["delivery"], name=artifact["name"], sizeBytes=artifact["sizeBytes"])
+
     def end(self, line: Line) -> Any:
         do, reason = line["do"], line.get("reason") or ""
         if do == "complete":
@@ -124,7 +142,7 @@ class Driver:
     def client(self, line: Line) -> codeq.Client:
         key = (line["url"], line.get("token") or "")
         if key not in self.clients:
-            self.clients[key] = codeq.Client(key[0], token=key[1])
+            self.clients[key] = codeq.Client(key[0], token=self.token(line))
         return self.clients[key]
 
     async def produce(self, line: Line) -> None:
@@ -163,6 +181,11 @@ class Driver:
 
     async def cancel(self, client: codeq.Client, line: Line, wait: float) -> Line:
         return {"event": "cancelled_task", "status": (await client.cancel(line["task"])).status}
+
+    async def download(self, client: codeq.Client, line: Line, wait: float) -> Line:
+        into = io.BytesIO()
+        await client.download(line["task"], line["name"], into)
+        return {"event": "downloaded", "text": into.getvalue().decode()}
 
     async def watch(self, line: Line) -> None:
         try:

@@ -78,7 +78,7 @@ class Blocks(unittest.TestCase):
     def test_every_block_is_run_here(self) -> None:
         self.assertEqual(len(FILES), README.count("```python"))
         self.assertEqual(sorted(FILES), sorted([
-            "tasks.py", "producer.py", "threads.py", "many.py", "worker.py", "news.py", "shop/orders.py",
+            "tasks.py", "producer.py", "threads.py", "many.py", "worker.py", "report.py", "news.py", "shop/orders.py",
             "shop/management/commands/codeq_work.py", "app.py", "test_reminder.py",
         ]))
         # Those of the shell are in words: make build, codeq serve, venv, pip install, codeq work.
@@ -91,6 +91,7 @@ class Blocks(unittest.TestCase):
             self.assertRegex(self.run_file("threads.py"), r"^[0-9a-f]{64}\n$")
             self.assertIn("event", self.run_file("news.py"))
             self.assertIn("CANCELLED", self.run_file("many.py"))
+        self.assertEqual(self.run_file("report.py"), "{'bytes': 10}\nb'year\\n2026\\n'\n")
 
     def test_worker(self) -> None:
         with self.running("worker.py"):

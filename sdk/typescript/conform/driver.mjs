@@ -6,12 +6,12 @@ import { Codeq, CodeqError, PermanentError, ReleaseError, RetryError } from "cod
 
 const { version } = JSON.parse(readFileSync(new URL("../package.json", import.meta.url), "utf8"));
 const say = (event) => process.stdout.write(JSON.stringify(event) + "\n");
-const clients = new Map(), jobs = new Map(), numbers = new Map(), watches = new Map();
+const clients = new Map(), jobs = new Map(), numbers = new Map(), watches = new Map(), tokens = new Map();
 let worker, last = 0;
 
 function client({ url, token }) {
   const key = JSON.stringify([url, token]);
-  if (!clients.has(key)) clients.set(key, new Codeq({ url, token: token || undefined, notice: (text) => console.error(text) }));
+  if (!clients.has(key)) clients.set(key, new Codeq({ url, token: token && (() => tokens.get(token) ?? token), notice: (text) => console.error(text) }));
   return clients.get(key);
 }
 
@@ -78,6 +78,7 @@ const commands = {
   notstarted: (c) => settle(c, ({ fail }) => fail(new ReleaseError(c.reason, { started: false }))),
   progress: (c) => settle(c, ({ job }) => job.progress({ percent: c.percent, note: c.note })),
   output: (c) => settle(c, ({ job }) => job.output(c.text, c.stream)),
+  upload: (c) => settle(c, ({ job, fail }) => job.upload(c.name, c.text).then(({ name, sizeBytes }) => say({ event: "uploaded", delivery: c.delivery, name, sizeBytes }), fail)),
   drain: () => worker.drain(),
   stop: () => worker.stop(),
   enqueue: (c) => answer(c, async (o) => {
@@ -97,6 +98,8 @@ const commands = {
     return { event: "task", status, attempts };
   }),
   cancel: (c) => answer(c, async (o) => ({ event: "cancelled_task", status: (await client(c).cancel(c.task, o)).status })),
+  download: (c) => answer(c, async (o) => ({ event: "downloaded", text: await (await client(c).download(c.task, c.name, o)).text() })),
+  token: (c) => answer(c, async () => (tokens.set(c.token, c.becomes), { event: "token" })),
   async watch(c) {
     const stop = new AbortController();
     watches.set(c.id, stop);
@@ -115,4 +118,4 @@ createInterface({ input: process.stdin }).on("line", (line) => {
   commands[command.do]?.(command);
 }).on("close", () => process.exit(0));
 
-say({ event: "ready", sdk: "typescript", version, can: ["progress", "output", "batch", "cancel", "watch", "notstarted", "signals", "nodes", ...("WebSocket" in globalThis ? ["asks"] : [])] });
+say({ event: "ready", sdk: "typescript", version, can: ["progress", "output", "batch", "cancel", "watch", "notstarted", "signals", "nodes", "tokens", "artifacts", ...("WebSocket" in globalThis ? ["asks"] : [])] });

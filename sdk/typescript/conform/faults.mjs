@@ -30,6 +30,8 @@ const faults = [
   ["work/result-refused", "dist/worker.js", "if (content && ", "if (!content && "],
   ["work/progress", "dist/worker.js", "(this.#progress.set(job, frame), this.#schedule())", "this.#schedule()"],
   ["work/output", "dist/job.js", "members({ stream, text: piece })", 'members({ stream, text: "" })'],
+  ["work/artifact", "dist/job.js", "this.attach(name);", ""],
+  ["work/artifact-answer-lost", "dist/job.js", 'persist("keyed",', 'persist("once",'],
   ["work/trace", driver, "traceParent: job.task.traceParent", "traceParent: undefined"],
 
   ["lease/heartbeat", "dist/worker.js", "(leaseSeconds * 1000) / 3;", "leaseSeconds * 1000;"],
@@ -80,6 +82,7 @@ const faults = [
   ["strange/subscription-refused", "dist/worker.js", "if (!again.frame.has(error.fate))\n                    return this.#stopFor(error);", ""],
   ["strange/outcome-put-off", "dist/retry.js", 'frame: new Set(["putOff", "away", "internal"])', 'frame: new Set(["putOff", "away"])'],
   ["strange/heartbeat-refused", "dist/worker.js", "this.#beatAt = now() + Math.min(backoff(0), (this.#options.leaseSeconds * 1000) / 6);", "this.#beatAt = Infinity;"],
+  ["strange/token-changes", "dist/http.js", "await this.tokenOf()", "(this.said ??= await this.tokenOf())"],
   ["strange/connect-put-off", "dist/retry.js", "Math.max(backoff(failures), Math.min(asked, 50_000))", "backoff(failures)"],
 
   ["way/session-redirected way/post-redirected", "dist/http.js", "if (status !== 307 && status !== 308)", "if (status !== 308)"],
@@ -90,6 +93,7 @@ const faults = [
 
   ["node/next-address node/next-address-of-a-post", "dist/http.js", "if (from === this.current)", "if (false)"],
   ["node/leader-is-asked", "dist/http.js", "        this.#at = at;\n", ""],
+  ["node/lost-leader-is-not-asked", "dist/http.js", "this.#lostAt.set(from, now());", ""],
   ["node/stranger-is-not-asked", "dist/http.js", "if (at < 0 || at === this.#at", "if (at < 0)\n            this.#all[this.#at] = new URL(leader);\n        if (at === this.#at"],
 
   ["post/options", driver, "idempotencyKey: key, priority, delaySeconds,", "idempotencyKey: key, priority,"],

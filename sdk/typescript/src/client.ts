@@ -3,7 +3,8 @@ import { Http, type Call, type Reply, type Token } from "./http.js";
 import { Lane } from "./lane.js";
 import { persist } from "./retry.js";
 import type { SocketClass } from "./link.js";
-import type { Answers, NewTask, ResultRecord, Search, Task } from "./protocol.js";
+import { artifactPath } from "./job.js";
+import type { Answers, Artifact, NewTask, ResultRecord, Search, Task } from "./protocol.js";
 import { Watch, type Subscription, type WatchOptions } from "./watch.js";
 import { Worker, type WorkerOptions } from "./worker.js";
 
@@ -181,6 +182,18 @@ export class Codeq<C extends Commands<C> = AnyCommands> {
   /** task reads a task as it is now. */
   async task(id: string, options: CallOptions = {}): Promise<Task> {
     return this.#task("GET", `/tasks/${encodeURIComponent(id)}`, options);
+  }
+
+  /** artifacts are those of a task that has ended: files with their sizes, and links. */
+  async artifacts(id: string, options: CallOptions = {}): Promise<Artifact[]> {
+    const { body } = await this.#harmless<{ artifacts: Artifact[] }>({ method: "GET", path: `/tasks/${encodeURIComponent(id)}/artifacts` }, options);
+    return body.artifacts;
+  }
+
+  /** download opens the file of an artifact; `timeoutMs` is over when the answer has begun. Read its body to the end, or cancel it. */
+  async download(id: string, name: string, options: CallOptions = {}): Promise<Response> {
+    const { body } = await this.#harmless<Response>({ method: "GET", path: artifactPath(id, name), raw: true }, options);
+    return body;
   }
 
   /** list reads a page of the tasks of a queue in a state. */

@@ -1,5 +1,5 @@
 import { now, onAbort } from "./clock.js";
-import { CodeqError, garbled, isRefusal, outcomeUnknown, refusal, unanswered } from "./errors.js";
+import { CodeqError, garbled, isRefusal, messageOf, outcomeUnknown, refusal, unanswered } from "./errors.js";
 
 const answerWithinMs = 15_000;
 const maxHops = 5;
@@ -10,9 +10,11 @@ export type Token = string | (() => string | Promise<string>);
 
 /** One request. @internal */
 export interface Call {
-  method: "GET" | "POST";
+  method: "GET" | "POST" | "PUT";
   path: string;
-  body?: string | undefined;
+  body?: string | Uint8Array | Blob | undefined;
+  /** The body of the answer is the Response, unread. */
+  raw?: true;
   headers?: Record<string, string>;
   signal?: AbortSignal | undefined;
   /** The time that the server was asked to wait. */
@@ -105,10 +107,14 @@ export class Http {
     this.servers = new Servers(url);
   }
 
-  /** token is the token that may be sent to an address, if any. */
+  /** token is the token that may be sent to an address, if any. Without the one that is asked for nothing is sent. */
   async token(to: URL): Promise<string | undefined> {
-    const token = typeof this.tokenOf === "function" ? await this.tokenOf() : this.tokenOf;
-    return token && this.servers.mayKnowToken(to) ? token : undefined;
+    if (!this.servers.mayKnowToken(to)) return undefined;
+    try {
+      return (typeof this.tokenOf === "function" ? await this.tokenOf() : this.tokenOf) || undefined;
+    } catch (cause) {
+      throw new CodeqError({ code: "unreachable", fate: "unreached", cause, message: `nothing was sent to ${to.origin}, because there is no token: ${messageOf(cause)}` });
+    }
   }
 
   /**
@@ -133,7 +139,7 @@ export class Http {
     for (let hops = 0; ; hops++) {
       const [response, text] = await this.#send(call, to);
       this.servers.leads(response.headers.get("Codeq-Leader"));
-      if (response.ok) return { body: parse(text, to, response.status) as T, headers: response.headers };
+      if (response.ok) return { body: (call.raw ? response : parse(text, to, response.status)) as T, headers: response.headers };
       const next = redirected(to, response.status, response.type, response.headers.get("Location"), hops);
       if (!next) throw answered(to, response.status, text, response.headers.get("Retry-After"));
       to = next;
@@ -149,16 +155,16 @@ export class Http {
     try {
       const token = await this.token(to);
       const headers: Record<string, string> = { ...call.headers };
-      if (call.body !== undefined) headers["Content-Type"] = "application/json";
+      if (call.body !== undefined) headers["Content-Type"] ??= "application/json";
       if (token) headers["Authorization"] = `Bearer ${token}`;
       if (this.tenant && this.servers.mayKnowToken(to)) headers["X-Codeq-Tenant"] = this.tenant;
       response = await fetch(to, {
-        method: call.method, headers, signal: stop.signal, redirect: "manual", cache: "no-store", ...(call.body === undefined ? {} : { body: call.body }),
+        method: call.method, headers, signal: stop.signal, redirect: "manual", cache: "no-store", ...(call.body === undefined ? {} : { body: call.body as string | Blob }),
       });
-      return [response, await response.text()];
+      return [response, call.raw && response.ok ? "" : await response.text()];
     } catch (error) {
       call.signal?.throwIfAborted();
-      throw error === late ? late : noAnswer(to, error, response !== undefined);
+      throw error instanceof CodeqError ? error : noAnswer(to, error, response !== undefined);
     } finally {
       clearTimeout(timer);
       forget();

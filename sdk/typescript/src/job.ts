@@ -1,6 +1,11 @@
 import { Alarm, now } from "./clock.js";
 import { CodeqError, messageOf, sayingOf } from "./errors.js";
-import type { Task } from "./protocol.js";
+import type { Http } from "./http.js";
+import type { Artifact, Task } from "./protocol.js";
+import { persist } from "./retry.js";
+
+/** How long the server may take to make a file durable. */
+const storeWithinMs = 300_000;
 
 /** How far the work is. */
 export interface Progress {
@@ -38,6 +43,7 @@ export interface Answer {
 /** What a job reports to. @internal */
 export interface Reporter {
   readonly draining: AbortSignal;
+  readonly http: Http;
   progress(job: Job, frame: string): void;
   output(job: Job, frames: string[]): void;
 }
@@ -49,6 +55,7 @@ export class Job<P = unknown> {
   #controller: AbortController | undefined;
   #reason: CodeqError | undefined;
   #limit: Alarm | undefined;
+  readonly #artifacts = new Map<string, { name: string; url?: string }>();
   /** @internal */
   readonly token: string;
   /** When it came. @internal */
@@ -139,6 +146,25 @@ export class Job<P = unknown> {
     this.#reporter.output(this as Job, pieces.map((piece) => this.frame("output", undefined, members({ stream, text: piece }))));
   }
 
+  /**
+   * upload sends a file, which is on the disk of the server when the promise is fulfilled, and an artifact of the task when
+   * this handler has ended it. A second file of the same name replaces the first. It is sent again until it is answered or
+   * the signal of the job ends.
+   */
+  async upload(name: string, content: string | Uint8Array | Blob, { contentType = "application/octet-stream" }: { contentType?: string } = {}): Promise<Artifact> {
+    const { body } = await persist("keyed", { signal: this.signal, timeoutMs: Infinity }, (signal) => this.#reporter.http.ask<Artifact>({
+      method: "PUT", path: artifactPath(this.id, name), body: content, waitMs: storeWithinMs, signal,
+      headers: { "Content-Type": contentType, "X-Codeq-Lease-Token": this.token },
+    }));
+    this.attach(name);
+    return body;
+  }
+
+  /** attach gives the task an artifact when this handler has ended it: a link, or a file that `upload` has sent. */
+  attach(name: string, url?: string): void {
+    this.#artifacts.set(name, { name, ...(url === undefined ? {} : { url }) });
+  }
+
   /** frame is a frame about this delivery. @internal */
   frame(type: string, ref: number | undefined, more: string): string {
     return `{"type":"${type}"${ref === undefined ? "" : `,"ref":${ref}`},"taskId":"${this.id}","leaseToken":"${this.token}"${more}}`;
@@ -168,8 +194,14 @@ export class Job<P = unknown> {
   end(answer: Answer): void {
     this.#limit?.clear();
     this.state = "ended";
-    this.answer = answer;
+    const named = answer.type === "result" && this.#artifacts.size > 0;
+    this.answer = named ? { ...answer, members: answer.members + members({ artifacts: [...this.#artifacts.values()] }) } : answer;
   }
+}
+
+/** artifactPath is where a file of a task is. @internal */
+export function artifactPath(id: string, name: string): string {
+  return `/tasks/${encodeURIComponent(id)}/artifacts/${encodeURIComponent(name)}`;
 }
 
 function members(values: object): string {

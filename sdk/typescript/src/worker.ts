@@ -114,6 +114,7 @@ export class Worker<C = unknown> {
     this.#dialer = new Dialer({ ...base, path: "/session", subprotocol: "codeq.v1", hello }, [], base.notice);
     this.#reporter = {
       draining: this.#draining.signal,
+      http: base.http,
       progress: (job, frame) => this.#mayReport(job) && (this.#progress.set(job, frame), this.#schedule()),
       output: (job, frames) => {
         if (this.#mayReport(job) && this.#link && this.#link.unsentBytes < maxUnsentBytes && this.#out.length < maxReports) (this.#out.push(...frames), this.#schedule());

@@ -2,12 +2,15 @@ package main
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/signal"
+	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -18,15 +21,15 @@ import (
 
 // line is a command of the kit, with the members of all kinds.
 type line struct {
-	Do, URL, Token, Command, Key, Name, Reason, Note, Stream, Text string
-	Task, TraceParent, TraceState, ConcurrencyKey, Queue           string
-	ID, Delivery, Window, LeaseSeconds, GraceSeconds, WaitSeconds  int
-	Priority, MaxAttempts, Percent, TTLSeconds, TimeoutSeconds     int
-	DelaySeconds                                                   *int
-	Commands                                                       []string
-	Payload, Result                                                json.RawMessage
-	Labels                                                         map[string]string
-	Tasks                                                          []line
+	Do, URL, Token, Becomes, Command, Key, Name, Reason, Note, Stream, Text string
+	Task, TraceParent, TraceState, ConcurrencyKey, Queue                    string
+	ID, Delivery, Window, LeaseSeconds, GraceSeconds, WaitSeconds           int
+	Priority, MaxAttempts, Percent, TTLSeconds, TimeoutSeconds              int
+	DelaySeconds                                                            *int
+	Commands                                                                []string
+	Payload, Result                                                         json.RawMessage
+	Labels                                                                  map[string]string
+	Tasks                                                                   []line
 }
 
 type event map[string]any
@@ -36,6 +39,7 @@ type driver struct {
 	mu      sync.Mutex
 	out     *json.Encoder
 	clients map[string]*client.Client
+	tokens  map[string]string // what a token has become
 	worker  *client.Worker
 	stop    context.CancelCauseFunc
 	grace   time.Duration
@@ -46,7 +50,7 @@ type driver struct {
 }
 
 func main() {
-	d := &driver{out: json.NewEncoder(os.Stdout), clients: map[string]*client.Client{}, held: map[int]chan *line{}, numbers: map[string]int{}, watches: map[int]context.CancelFunc{}}
+	d := &driver{out: json.NewEncoder(os.Stdout), clients: map[string]*client.Client{}, tokens: map[string]string{}, held: map[int]chan *line{}, numbers: map[string]int{}, watches: map[int]context.CancelFunc{}}
 	terms := make(chan os.Signal, 1)
 	signal.Notify(terms, syscall.SIGTERM)
 	go func() {
@@ -54,7 +58,7 @@ func main() {
 			d.drain()
 		}
 	}()
-	d.say("ready", event{"sdk": "go", "version": "1", "can": []string{"progress", "output", "batch", "cancel", "watch", "notstarted", "signals", "nodes"}})
+	d.say("ready", event{"sdk": "go", "version": "1", "can": []string{"progress", "output", "batch", "cancel", "watch", "notstarted", "signals", "nodes", "tokens", "artifacts"}})
 	lines := bufio.NewScanner(os.Stdin)
 	lines.Buffer(nil, 4<<20)
 	for lines.Scan() {
@@ -89,7 +93,7 @@ func (d *driver) do(l *line) {
 		d.drain()
 	case "stop":
 		d.stop(client.ErrStopping)
-	case "complete", "nack", "fail", "throw", "release", "notstarted", "progress", "output":
+	case "complete", "nack", "fail", "throw", "release", "notstarted", "progress", "output", "upload":
 		d.mu.Lock()
 		answer := d.held[l.Delivery]
 		d.mu.Unlock()
@@ -110,7 +114,7 @@ func (d *driver) client(l *line) *client.Client {
 	defer d.mu.Unlock()
 	name := l.URL + " " + l.Token
 	if d.clients[name] == nil {
-		c, err := client.New(l.URL, client.WithToken(l.Token), client.WithNotices(func(s string) { fmt.Fprintln(os.Stderr, s) }))
+		c, err := client.New(l.URL, client.WithTokens(d.token(l.Token)), client.WithNotices(func(s string) { fmt.Fprintln(os.Stderr, s) }))
 		if err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			os.Exit(2)
@@ -118,6 +122,15 @@ func (d *driver) client(l *line) *client.Client {
 		d.clients[name] = c
 	}
 	return d.clients[name]
+}
+
+// token returns what a token is now.
+func (d *driver) token(first string) func(context.Context) (string, error) {
+	return func(context.Context) (string, error) {
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		return cmp.Or(d.tokens[first], first), nil
+	}
 }
 
 // work starts the worker.
@@ -128,7 +141,8 @@ func (d *driver) work(l *line) {
 	}
 	handlers.Use(func(next client.Handler) client.Handler {
 		return func(ctx context.Context, delivery client.Delivery) client.Outcome {
-			return next(context.WithValue(ctx, deliveryKey{}, delivery), delivery)
+			h := &held{Delivery: delivery}
+			return next(context.WithValue(ctx, heldKey{}, h), delivery).With(h.artifacts...)
 		}
 	})
 	worker, err := d.client(l).NewWorker(client.WorkerOptions{
@@ -164,13 +178,19 @@ func (d *driver) drain() {
 	}
 }
 
-type deliveryKey struct{}
+// held is a delivery that a handler has, and what it has uploaded.
+type held struct {
+	client.Delivery
+	artifacts []wire.Artifact
+}
+
+type heldKey struct{}
 
 func keyOf(t *wire.Task) string { return fmt.Sprint(t.ID, "/", t.Deliveries) }
 
 // handle is the handler of every command.
 func (d *driver) handle(ctx context.Context, command string) (map[string]any, error) {
-	delivery := ctx.Value(deliveryKey{}).(client.Delivery)
+	delivery := ctx.Value(heldKey{}).(*held)
 	task := delivery.Task
 	answers := make(chan *line, 10)
 	d.mu.Lock()
@@ -204,6 +224,13 @@ func (d *driver) handle(ctx context.Context, command string) (map[string]any, er
 				delivery.Progress(wire.ProgressRequest{Percent: l.Percent, HasPercent: true, Note: l.Note})
 			case "output":
 				delivery.Output(l.Stream, l.Text)
+			case "upload":
+				a, err := delivery.Upload(ctx, &client.File{Name: l.Name, Content: strings.NewReader(l.Text), SizeBytes: int64(len(l.Text))})
+				if err != nil {
+					return nil, err
+				}
+				delivery.artifacts = append(delivery.artifacts, *a)
+				d.say("uploaded", event{"delivery": number, "name": a.Name, "sizeBytes": a.SizeBytes})
 			default:
 				return end(l)
 			}
@@ -359,6 +386,18 @@ func (d *driver) answer(ctx context.Context, l *line, wait time.Duration) (strin
 			return "", nil, err
 		}
 		return "cancelled_task", event{"status": t.Status}, nil
+	case "download":
+		file, err := c.Artifact(ctx, id, l.Name)
+		if err != nil {
+			return "", nil, err
+		}
+		text, err := io.ReadAll(file)
+		return "downloaded", event{"text": string(text)}, errors.Join(err, file.Close())
+	case "token":
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		d.tokens[l.Token] = l.Becomes
+		return "token", event{}, nil
 	}
 	return "", nil, fmt.Errorf("there is no command %q", l.Do)
 }

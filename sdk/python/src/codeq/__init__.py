@@ -6,6 +6,7 @@ Nothing but the standard library is needed. Payloads and results are JSON, never
 from .client import Client, NewTask, Query, Task
 from .engine import Settled
 from .errors import CannotStart, Cancelled, Closed, Error, Fail, Release, Retry, TaskFailed, Timeout
+from .http1 import Token
 from .job import Job, current
 from .watch import FIGURES, News, Watch
 from .worker import Worker, handler
@@ -14,5 +15,5 @@ __version__ = "0.1.0"
 
 __all__ = [
     "FIGURES", "CannotStart", "Cancelled", "Client", "Closed", "Error", "Fail", "Job", "NewTask", "News", "Query",
-    "Release", "Retry", "Settled", "Task", "TaskFailed", "Timeout", "Watch", "Worker", "current", "handler",
+    "Release", "Retry", "Settled", "Task", "TaskFailed", "Timeout", "Token", "Watch", "Worker", "current", "handler",
 ]

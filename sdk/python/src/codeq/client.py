@@ -12,13 +12,16 @@ import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field
 from datetime import datetime, timedelta
-from typing import Any, Concatenate, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, BinaryIO, Concatenate, ParamSpec, TypeVar
 from urllib.parse import quote, urlencode
 
 from . import errors
 from .errors import Error, TaskFailed, persist, unsure
-from .http1 import Answer, Transport
+from .http1 import Answer, Token, Transport
 from .watch import Watch
+
+if TYPE_CHECKING:
+    from .job import Job
 
 BATCH_TASKS = 1000
 BATCH_BYTES = 4 << 20
@@ -191,7 +194,7 @@ class Client:
     """
 
     def __init__(
-        self, url: str | None = None, *, token: str | None = None, tenant: str = "",
+        self, url: str | None = None, *, token: Token | None = None, tenant: str = "",
         tls: ssl.SSLContext | None = None, timeout: float = 30.0,
     ) -> None:
         self.transport = Transport(url, token, tenant, tls)
@@ -322,6 +325,28 @@ class Client:
         except Error as problem:
             raise unsure(problem) from problem
         return Task.of(self._json(answer, changes=True))
+
+    async def upload(self, job: Job, name: str, content: bytes, content_type: str = "application/octet-stream") -> dict[str, Any]:
+        """Send a file of a job, which becomes an artifact of the task when the handler has ended it: completed, or failed
+        for good. It is on the disk of the server when this returns. A second file of the same name replaces the first.
+        It is repeated like a task with a key, but for as long as the job is not cancelled."""
+        path, headers = f"/tasks/{_id(job.id)}/artifacts/{quote(name, safe='')}", {"Content-Type": content_type, "X-Codeq-Lease-Token": job.token}
+
+        async def put(_: float) -> dict[str, Any]:
+            job.check()
+            return dict(self._json(await self.transport.request("PUT", path, content, headers), changes=True))
+
+        artifact = await persist(errors.KEYED, math.inf, put, keyed=True)
+        job.attach(name)
+        return artifact
+
+    async def artifacts(self, task: Task | str) -> Sequence[dict[str, Any]]:
+        """The artifacts of a task that has ended: files with name, url, contentType, sizeBytes and sha256, and links."""
+        return list((await self._read(f"/tasks/{_id(task)}/artifacts"))["artifacts"])
+
+    async def download(self, task: Task | str, name: str, into: BinaryIO) -> None:
+        """Write the file of an artifact into an open file. After an error a part of it may be there."""
+        await self.transport.request("GET", f"/tasks/{_id(task)}/artifacts/{quote(name, safe='')}", into=into)
 
     def list(
         self, command: str, state: str, *, status: str | None = None, worker: str | None = None,

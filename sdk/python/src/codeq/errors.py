@@ -33,7 +33,6 @@ IN_DOUBT = INTERNAL | BROKEN | CUT_SHORT | GATEWAY | GARBLED
 PASSING = IN_DOUBT & ~GARBLED | AWAY | UNREACHED
 
 # The one place that decides what is tried again: for each kind of try, the ends after which there is another.
-ONCE = 0  # a task without a key, and what only reads
 KEYED = PASSING  # a task with a key
 KEYED_IN_DOUBT = PASSING | PUT_OFF  # the same after a try that may have made it
 WAIT = PASSING | PUT_OFF | LATE  # a wait for a result

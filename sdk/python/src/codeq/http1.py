@@ -10,7 +10,7 @@ import ssl
 import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any, BinaryIO, TypeVar
 from urllib.parse import urljoin, urlsplit
 
 from . import errors
@@ -22,6 +22,7 @@ CONNECT_SECONDS = 10.0
 ANSWER_SECONDS = 30.0  # until an answer begins, in addition to the wait that the request asks for
 PROGRESS_SECONDS = 10.0  # in which a part of an answer must come
 IDLE_SECONDS = 20.0  # for which a connection is kept; servers close idle ones much later
+LOST_SECONDS = 30.0  # for which a server that was lost is not asked because another one names it
 MAX_ANSWER = 16 << 20
 MAX_MESSAGE = 4 << 20
 MAX_HOPS = 5
@@ -30,6 +31,7 @@ _MAX_IDLE = 64
 R = TypeVar("R")
 Streams = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 Headers = dict[str, str]
+Token = str | Callable[[], str | Awaitable[str]]  # a token, or what returns one: it is asked before each request
 
 
 @dataclass(frozen=True)
@@ -145,15 +147,15 @@ class Transport:
     """Sends requests to one of several servers: to the one that answered last, and to the next one in turn when
     that is not there. Connections are kept for the next request, for the event loop that made them."""
 
-    def __init__(self, urls: str | None, token: str | None, tenant: str, tls: ssl.SSLContext | None) -> None:
+    def __init__(self, urls: str | None, token: Token | None, tenant: str, tls: ssl.SSLContext | None) -> None:
         urls = urls or os.environ.get("CODEQ_URL") or "http://127.0.0.1:8080"
         token = os.environ.get("CODEQ_TOKEN", "") if token is None else token
         self.servers = [parse(url) for url in urls.split(",") if url.strip()] or [parse(urls)]
-        self.token, self.tenant = token.strip(), tenant
-        if any(c.isspace() or not c.isprintable() for c in self.token + tenant):
-            raise ValueError("a token and the name of a tenant have no white space and no control characters")
+        self.token = _credential(token) if isinstance(token, str) else token
+        self.tenant = _credential(tenant)
         self._tls = tls
         self._at = 0
+        self._lost_at: dict[int, float] = {}
         self._idle: dict[Address, list[_Connection]] = {}
 
     @property
@@ -161,28 +163,32 @@ class Transport:
         return str(self.servers[self._at])
 
     def lead(self, url: str | None) -> None:
-        """Follow a hint of who leads, if it names one of the servers: the token goes nowhere else."""
+        """Follow a hint of who leads, if it names one of the servers, because the token goes nowhere else, and none that was
+        lost a moment ago: others may reach it, and this client not."""
         if url and len(self.servers) > 1:
             with contextlib.suppress(ValueError):
                 leader = parse(url)
                 for i, server in enumerate(self.servers):
-                    if (server.host, server.port) == (leader.host, leader.port):
+                    there = (server.host, server.port) == (leader.host, leader.port)
+                    if there and time.monotonic() - self._lost_at.get(i, -LOST_SECONDS) >= LOST_SECONDS:
                         self._at = i
 
     def _pass_over(self, failed: int) -> None:
+        self._lost_at[failed] = time.monotonic()
         if failed == self._at:
             self._at = (failed + 1) % len(self.servers)
 
     async def request(
-        self, method: str, path: str, body: bytes | None = None, headers: dict[str, str] | None = None, wait: float = 0.0
+        self, method: str, path: str, body: bytes | None = None, headers: dict[str, str] | None = None, wait: float = 0.0,
+        into: BinaryIO | None = None,
     ) -> Answer:
         """One request. Another server is asked only if the one before has certainly not done it. The error has a
-        fate; a 2xx is returned."""
+        fate; a 2xx is returned, its body in ``into`` if there is one."""
         for turn in range(len(self.servers)):
             at = self._at
             try:
                 answer = await self._follow(
-                    self.servers[at], path, lambda to, route, own: self._once(to, method, route, body, {**own, **(headers or {})}, wait)
+                    self.servers[at], path, lambda to, route, own: self._once(to, method, route, body, {**own, **(headers or {})}, wait, into)
                 )
                 assert isinstance(answer, Answer)
                 self.lead(answer.headers.get("codeq-leader"))
@@ -199,7 +205,7 @@ class Transport:
         """What ``send`` returns, which is not an Answer, or one of success; at the server or where that sends it on."""
         to, route = server, server.path + API + path
         for hops in range(MAX_HOPS + 1):
-            answer = await send(to, route, self._credential(to, server))
+            answer = await send(to, route, await self._credential(to, server))
             if not isinstance(answer, Answer) or 200 <= answer.status <= 299:
                 return answer
             onward = redirect(to, route, answer, hops)
@@ -208,12 +214,17 @@ class Transport:
             to, route = onward
         raise AssertionError("a redirect too many was followed")
 
-    def _credential(self, to: Address, server: Address) -> Headers:
+    async def _credential(self, to: Address, server: Address) -> Headers:
         """The token and the tenant, if a request goes to the server itself and not to where it was sent on."""
         headers = {}
         if (to.host.lower(), to.port) == (server.host.lower(), server.port):
-            if self.token:
-                headers["Authorization"] = "Bearer " + self.token
+            try:
+                said = self.token() if callable(self.token) else self.token
+                token = _credential(said if isinstance(said, str) else await said)
+            except Exception as problem:
+                raise unreachable(f"nothing was sent to {to}, because there is no token: {problem!r}") from problem
+            if token:
+                headers["Authorization"] = "Bearer " + token
             if self.tenant:
                 headers["X-Codeq-Tenant"] = self.tenant
         return headers
@@ -250,21 +261,21 @@ class Transport:
         return None
 
     async def _once(
-        self, to: Address, method: str, route: str, body: bytes | None, headers: dict[str, str], wait: float
+        self, to: Address, method: str, route: str, body: bytes | None, headers: dict[str, str], wait: float, into: BinaryIO | None
     ) -> Answer:
         kept = await self._kept(to)
         if kept is not None:
             try:
-                return await self._exchange(kept, to, method, route, body, headers, wait)
+                return await self._exchange(kept, to, method, route, body, headers, wait, into)
             except Error as problem:
                 if method != "GET" or problem.fate != errors.BROKEN:
                     raise
         fresh = _Connection(await self._connect(to))
-        return await self._exchange(fresh, to, method, route, body, headers, wait)
+        return await self._exchange(fresh, to, method, route, body, headers, wait, into)
 
     async def _exchange(
         self, connection: _Connection, to: Address, method: str, route: str, body: bytes | None,
-        headers: dict[str, str], wait: float,
+        headers: dict[str, str], wait: float, into: BinaryIO | None,
     ) -> Answer:
         reader, writer = connection.reader, connection.writer
         patience = _Patience(writer, wait + ANSWER_SECONDS + len(body or b"") / 50_000)
@@ -274,7 +285,7 @@ class Transport:
             await writer.drain()
             status, answered = await read_head(reader)
             how = errors.CUT_SHORT
-            content, keep = await _read_body(reader, method, status, answered, patience)
+            content, keep = await _read_body(reader, method, status, answered, patience, into if status < 300 else None)
             return Answer(status, answered, content)
         except (OSError, EOFError, asyncio.LimitOverrunError) as problem:
             raise no_answer(to, how, "no answer came in time" if patience.over else _words(problem)) from problem
@@ -348,6 +359,13 @@ class Transport:
                 await asyncio.wait_for(connection.writer.wait_closed(), 1.0)
 
 
+def _credential(text: str) -> str:
+    trimmed = text.strip()
+    if any(c.isspace() or not c.isprintable() for c in trimmed):
+        raise ValueError("a token and the name of a tenant have no white space and no control characters")
+    return trimmed
+
+
 def _abort(late: WebSocket | Answer) -> None:
     if isinstance(late, WebSocket):
         late.abort()
@@ -369,7 +387,8 @@ def head(method: str, route: str, to: Address, headers: dict[str, str], body: by
     """A request with its body, as one piece."""
     lines = [f"{method} {route} HTTP/1.1", f"Host: {to.authority}", "User-Agent: codeq-python"]
     if body is not None:
-        lines += ["Content-Type: application/json", f"Content-Length: {len(body)}"]
+        lines += [f"Content-Length: {len(body)}"]
+        headers = {"Content-Type": "application/json", **headers}
     lines += [f"{name}: {value}" for name, value in headers.items()]
     return "\r\n".join(lines).encode("latin-1") + b"\r\n\r\n" + (body or b"")
 
@@ -391,29 +410,33 @@ async def read_head(reader: asyncio.StreamReader) -> tuple[int, dict[str, str]]:
 
 
 async def _read_body(
-    reader: asyncio.StreamReader, method: str, status: int, headers: dict[str, str], patience: _Patience | None
+    reader: asyncio.StreamReader, method: str, status: int, headers: dict[str, str], patience: _Patience | None,
+    into: BinaryIO | None = None,
 ) -> tuple[bytes, bool]:
-    """The body of an answer, and whether the connection can be used again."""
+    """The body of an answer, unless it goes into a file, and whether the connection can be used again."""
     keep = headers["http-version"] == "HTTP/1.1" and "close" not in headers.get("connection", "").lower()
     if method == "HEAD" or status in (204, 304):
         return b"", keep
     body = bytearray()
 
-    async def more(size: int) -> bytes:
+    async def more(size: int) -> int:
         if patience:
             patience.until(PROGRESS_SECONDS)
         chunk = await reader.read(min(size, 1 << 18))
         if len(body) + len(chunk) > MAX_ANSWER:
             raise ValueError("its answer is too large")
-        return chunk
+        if into is None:
+            body.extend(chunk)
+        else:
+            into.write(chunk)
+        return len(chunk)
 
     async def exactly(size: int) -> None:
-        end = len(body) + size
-        while len(body) < end:
-            chunk = await more(end - len(body))
-            if not chunk:
+        while size:
+            came = await more(size)
+            if not came:
                 raise EOFError("the answer broke off")
-            body.extend(chunk)
+            size -= came
 
     if headers.get("transfer-encoding", "").lower() == "chunked":
         while size := int((await reader.readuntil(b"\r\n")).split(b";")[0], 16):
@@ -425,8 +448,8 @@ async def _read_body(
         await exactly(int(headers["content-length"]))
     else:
         keep = False
-        while chunk := await more(1 << 18):
-            body.extend(chunk)
+        while await more(1 << 18):
+            pass
     return bytes(body), keep
 
 

@@ -8,7 +8,7 @@ import threading
 import traceback
 from collections.abc import Callable
 from contextvars import ContextVar
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import TracebackType
 from typing import Any
 
@@ -29,7 +29,7 @@ class Job:
     waiting). A coroutine is cancelled as well. A function in a thread looks at it now and then.
     """
 
-    __slots__ = ("id", "token", "command", "payload", "raw", "timeout", "reason", "_worker", "_event", "_report", "_abort")
+    __slots__ = ("id", "token", "command", "payload", "raw", "timeout", "reason", "artifacts", "_worker", "_event", "_report", "_abort")
 
     def __init__(self, frame: dict[str, Any], report: Callable[[Job, str], None], worker: Any) -> None:
         task = frame["task"]
@@ -40,6 +40,7 @@ class Job:
         self.payload: Any = task.get("payload")
         self.timeout: float | None = frame["runMs"] / 1000 if frame.get("runMs") else None
         self.reason: str | None = None
+        self.artifacts: dict[str, dict[str, str]] = {}  # by name; those that the outcome will name
         self._worker = worker
         self._report = report
         self._event: threading.Event | None = None
@@ -109,6 +110,10 @@ class Job:
         if abort is not None and self.reason is not None:
             abort()
 
+    def attach(self, name: str, url: str = "") -> None:
+        """Give the task an artifact when it has ended: a link, or a file that :meth:`codeq.Client.upload` has sent."""
+        self.artifacts[name] = {"name": name, "url": url} if url else {"name": name}
+
     def progress(self, percent: int | None = None, note: str = "", data: Any = None) -> None:
         """Say how far the work is, in place of what was said before. It is lost while there is no connection."""
         members = {"percent": percent, "note": note or None, "data": data}
@@ -140,6 +145,12 @@ class Settlement:
     frame: str
     reason: str = ""
     not_started: bool = False
+
+    def naming(self, artifacts: dict[str, dict[str, str]]) -> Settlement:
+        """The same with artifacts, if it ends the task."""
+        if not artifacts or self.outcome not in ("completed", "failed"):
+            return self
+        return replace(self, frame=f'{self.frame},"artifacts":{dumps(list(artifacts.values()))}')
 
     def instead_of(self, refusal: Error) -> Settlement | None:
         """What to say after the server has refused the content of this one."""

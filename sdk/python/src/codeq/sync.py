@@ -9,11 +9,13 @@ import ssl
 import threading
 import weakref
 from collections.abc import Awaitable, Callable, Iterator, Sequence
-from typing import Any, TypeVar
+from typing import Any, BinaryIO, TypeVar
 
 from . import client
 from .client import NewTask, Task, takes
 from .errors import Error
+from .http1 import Token
+from .job import Job
 from .watch import News
 
 R = TypeVar("R")
@@ -25,7 +27,7 @@ class Client:
     a context manager."""
 
     def __init__(
-        self, url: str | None = None, *, token: str | None = None, tenant: str = "",
+        self, url: str | None = None, *, token: Token | None = None, tenant: str = "",
         tls: ssl.SSLContext | None = None, timeout: float = 30.0,
     ) -> None:
         def make() -> client.Client:
@@ -95,6 +97,18 @@ class Client:
     def cancel(self, task: Task | str) -> Task:
         """See :meth:`codeq.Client.cancel`."""
         return self._call(lambda c: c.cancel(task))
+
+    def upload(self, job: Job, name: str, content: bytes, content_type: str = "application/octet-stream") -> dict[str, Any]:
+        """See :meth:`codeq.Client.upload`."""
+        return self._call(lambda c: c.upload(job, name, content, content_type))
+
+    def artifacts(self, task: Task | str) -> Sequence[dict[str, Any]]:
+        """See :meth:`codeq.Client.artifacts`."""
+        return self._call(lambda c: c.artifacts(task))
+
+    def download(self, task: Task | str, name: str, into: BinaryIO) -> None:
+        """See :meth:`codeq.Client.download`."""
+        return self._call(lambda c: c.download(task, name, into))
 
     def list(self, command: str, state: str, **members: Any) -> Iterator[Task]:
         """See :meth:`codeq.Client.list`."""

@@ -20,7 +20,7 @@ from typing import Any, TypeVar
 from .client import command_of
 from .engine import Delivery, Engine, Mailbox, Options, Settled
 from .errors import Cancelled, Error, Outcome
-from .http1 import Transport
+from .http1 import Token, Transport
 from .job import Job, Settlement, become, completed, nacked, own_frames, raised, released
 
 log = logging.getLogger("codeq")
@@ -101,7 +101,7 @@ class Worker:
     """
 
     def __init__(
-        self, url: str | None = None, *, token: str | None = None, tenant: str = "", tls: ssl.SSLContext | None = None,
+        self, url: str | None = None, *, token: Token | None = None, tenant: str = "", tls: ssl.SSLContext | None = None,
         window: int = 8, lease: int = 30, name: str | None = None, grace: float = 20.0,
         connected: Callable[[dict[str, Any]], None] | None = None,
         disconnected: Callable[[Error], None] | None = None,
@@ -300,7 +300,7 @@ class Worker:
             assert task is not None
             job.on_cancel(task.cancel)
         try:
-            return completed(await self._call(job))
+            return completed(await self._call(job)).naming(job.artifacts)
         except (asyncio.CancelledError, Cancelled):
             if job.reason is None:  # by something in the handler: it would come back for ever if no attempt counted
                 return nacked("the handler was cancelled, and not by its worker")
@@ -310,7 +310,7 @@ class Worker:
         except Exception as problem:
             if not isinstance(problem, Outcome):
                 log.warning("%r failed", job, exc_info=(type(problem), problem, own_frames(problem)))
-            return raised(problem)
+            return raised(problem).naming(job.artifacts)
         except (SystemExit, KeyboardInterrupt) as problem:
             return nacked(f"the handler raised {problem!r}")
         finally:
