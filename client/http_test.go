@@ -45,6 +45,42 @@ func serving(t *testing.T, handler http.HandlerFunc) *Client {
 	return c
 }
 
+// The token is asked for before each request, and without one nothing is sent.
+func TestTheTokenIsAskedForEachTime(t *testing.T) {
+	var came []string
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		came = append(came, r.Header.Get("Authorization"))
+		w.WriteHeader(http.StatusAccepted)
+		_, _ = io.WriteString(w, taskBody('a'))
+	}))
+	defer server.Close()
+	said := []string{"one", " two\n", ""}
+	c, err := New(server.URL, WithTokens(func(context.Context) (string, error) {
+		if len(said) == 0 {
+			return "", errors.New("the provider is away")
+		}
+		token := said[0]
+		said = said[1:]
+		return token, nil
+	}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	for range 3 {
+		if _, err := c.Enqueue(t.Context(), "hash", 1); err != nil {
+			t.Fatal(err)
+		}
+	}
+	_, err = c.Enqueue(t.Context(), "hash", 1)
+	if err == nil || errors.Is(err, ErrOutcomeUnknown) || !strings.Contains(err.Error(), "because there is no token: the provider is away") {
+		t.Errorf("without a token: %v", err)
+	}
+	if got := strings.Join(came, ","); got != "Bearer one,Bearer two," {
+		t.Errorf("the server was told %q", got)
+	}
+}
+
 func taskBody(name byte) string {
 	return string(wire.AppendTask(nil, task(name), wire.PayloadAsString))
 }

@@ -142,6 +142,15 @@ class Trouble(Case):
             self.assertIsInstance(error, codeq.Timeout)
             self.assertGreater(time.monotonic() - began, 0.4)
 
+    async def test_without_a_token_nothing_is_sent(self) -> None:
+        async def token() -> str:
+            raise OSError("the provider is away")
+
+        async with codeq.Client("http://127.0.0.1:1", token=token) as queue:
+            with self.assertRaisesRegex(codeq.Error, "the provider is away") as caught:
+                await queue.enqueue("a")
+        self.assertEqual(caught.exception.code, "unreachable")
+
     async def test_a_key_waits_for_a_server_that_starts(self) -> None:
         port = support.free_port()
         async with codeq.Client(f"http://127.0.0.1:{port}") as client:

@@ -104,7 +104,7 @@ const faults = [
   ["post/waits-with-a-key", "dist/retry.js", "keyed: new Set(passing)", 'keyed: new Set(passing.filter((f) => f !== "unreached"))'],
   ["post/answer-lost-without-a-key", "dist/retry.js", "once: new Set()", "once: new Set(passing)"],
   ["post/proxy-error-without-a-key", "dist/errors.js", 'return fate === "broken" || fate === "gateway"', 'return fate === "broken"'],
-  ["post/unreachable", "dist/http.js", 'code: "unreachable", fate: "unreached"', 'code: "unreachable", fate: "broken"'],
+  ["post/unreachable", "dist/http.js", 'fate: "unreached", message: why', 'fate: "broken", message: why'],
   ["post/overloaded", driver, "retryAfterSeconds: (e.retryAfterMs ?? 0) / 1000", "retryAfterSeconds: 0"],
   ["post/refused", driver, "retryable: e.retryable", "retryable: true"],
   ["post/conflict", driver, "task: e.taskId }", "task: undefined }"],

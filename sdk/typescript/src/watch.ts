@@ -37,12 +37,12 @@ export interface QueueFigures {
   delayed: number;
   inProgress: number;
   dead: number;
-  ended: number;
+  done: number;
   /** Of the last second, like the next five. */
   enqueued: number;
-  granted: number;
+  started: number;
   completed: number;
-  buried: number;
+  failed: number;
   retried: number;
   expired: number;
   /** When the oldest ready task became ready, in Unix milliseconds; 0 if none is. */
@@ -80,7 +80,7 @@ type News = NewsOf[keyof NewsOf];
 type Numbered = EventFrame | ProgressFrame | OutputFrame;
 
 const figures = [
-  "ready", "delayed", "inProgress", "dead", "ended", "enqueued", "granted", "completed", "buried", "retried", "expired", "oldestReadyAt",
+  "ready", "delayed", "inProgress", "dead", "done", "enqueued", "started", "completed", "failed", "retried", "expired", "oldestReadyAt",
   "waitP50", "waitP99", "runP50", "runP99", "paused", "limited",
 ] as const;
 

@@ -25,6 +25,13 @@ async function stub(answer) {
 
 const json = (response, status, body, headers = {}) => response.writeHead(status, headers).end(JSON.stringify(body));
 
+test("without a token nothing is sent", async () => {
+  const s = await stub((response) => json(response, 200, {}));
+  const codeq = new Codeq({ url: s.url, token: async () => { throw new Error("the provider is away"); } });
+  await assert.rejects(codeq.enqueue("a", 1), { code: "unreachable", message: /the provider is away/ });
+  assert.equal(s.asked.length, 0);
+});
+
 test("a task has all that was said about it", async () => {
   const { id, replayed } = await client.enqueue("p.all", { a: [1, "ü💥"] }, {
     priority: 7, delaySeconds: 60, maxAttempts: 3, timeoutSeconds: 9, ttlSeconds: 600, labels: { customer: "acme" }, concurrencyKey: "acme", idempotencyKey: "all-1",

@@ -18,7 +18,7 @@ from .session import Link, connect
 log = logging.getLogger("codeq")
 
 FIGURES = (
-    "ready", "delayed", "in_progress", "dead", "ended", "enqueued", "started", "completed", "died", "retried", "expired",
+    "ready", "delayed", "in_progress", "dead", "done", "enqueued", "started", "completed", "failed", "retried", "expired",
     "oldest_ready_at", "wait_p50", "wait_p99", "run_p50", "run_p99", "paused", "limited",
 )  # of a row of the kind "queues"; times in milliseconds
 _TOTAL = 4294967295
