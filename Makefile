@@ -28,6 +28,8 @@ COUNT ?= 1
 N ?= 1000
 SCALE ?= 1000000
 SHORT ?= 5000000
+KILLS ?= 200
+DAYS ?= 50
 CLAIMS ?= 5000000
 BULK ?= 2000000
 PAGES ?= 2000000
@@ -91,8 +93,13 @@ soak: ## run N=1000 new seeds through the simulator, longer ones; hours with a l
 	go test -count=1 -run '^TestSim$$' -v -timeout 0 ./test/sim -sim.soak=$(N) -sim.steps=20000
 
 .PHONY: cluster-crash
-cluster-crash: ## kill the leader of three nodes under many clients for CRASHTIME (5m), and check that what they saw can be explained
-	go test -count=1 -run '^(TestLostLeaders|TestSessionsGoOn)' -v -timeout 0 ./test/crash -crash.for=$(CRASHTIME)
+cluster-crash: ## kill the leader of three nodes KILLS=200 times under many clients, and check that what they saw can be explained; twenty minutes
+	go test -count=1 -run '^(TestLostLeaders|TestSessionsGoOn)' -v -timeout 0 ./test/crash -crash.kills=$(KILLS)
+
+.PHONY: cluster-faults
+cluster-faults: ## give three nodes DAYS=50 bad days of each kind under many clients (partitions, pauses, power cuts, new members, damage), as cluster-crash; an hour
+	go test -count=1 -run '^(TestBadDays|TestAnOldLeader|TestAFlippedBit|TestDirectoriesOfNoNode|TestFullDisks)' -v -timeout 0 ./test/crash -crash.days=$(DAYS)
+	go test -count=1 -run Nodes -v ./test/rolling -rolling.cluster
 
 .PHONY: cluster-bench
 cluster-bench: ## measure three nodes beside one, five pairs of each load, and how long clients wait after 5 kills of the leader and over 50 hand-overs; ten minutes

@@ -341,11 +341,11 @@ func (s *Store) openReady(m *manifest) error {
 	o.ErrorIfNotExists, o.ReadOnly = true, s.readOnly
 	db, err := pebble.Open(dir, o)
 	if err != nil {
-		return openError(dir, err)
+		return openError(dir, s.remedy(), err)
 	}
 	if err := s.checkCreation(db, m); err != nil {
 		if pebble.IsCorruptionError(err) {
-			err = refuseDamaged(dir, nil, err)
+			err = s.refuseDamaged(nil, err)
 		}
 		return errors.Join(err, db.Close())
 	}
@@ -366,8 +366,7 @@ func (s *Store) mustHaveLog(dir string, m *manifest) error {
 		return err
 	}
 	if !ok {
-		return refuse(dir, "the database is missing, but the manifest says that it was in use; "+
-			"restore the directory from a backup")
+		return refuse(dir, "the database is missing, but the manifest says that it was in use; %s", s.remedy())
 	}
 	if m.Node != "" || m.NoLog {
 		return nil
@@ -387,23 +386,27 @@ func (s *Store) mustHaveLog(dir string, m *manifest) error {
 
 // openError puts into words why Pebble does not open. What is no answer of the
 // system to a call is a fault of the files.
-func openError(dir string, err error) error {
+func openError(dir, remedy string, err error) error {
 	var refused *RefusedError
 	var number syscall.Errno
 	switch {
 	case errors.As(err, &refused):
 		return refused
 	case oserror.IsNotExist(err), errors.Is(err, pebble.ErrDBDoesNotExist):
-		return refuse(dir, "files of the database are missing (%v); restore the directory from a backup", err)
+		return refuse(dir, "files of the database are missing (%v); %s", err, remedy)
 	case errors.As(err, &number):
 		return fmt.Errorf("open database: %w", err)
 	}
-	return refuseDamaged(dir, nil, err)
+	return damaged(dir, remedy, nil, err)
 }
 
 // refuseDamaged refuses because of a file that cannot be read, and names it and the
 // last key before the damage where they are known.
-func refuseDamaged(dir string, lastGoodKey []byte, err error) error {
+func (s *Store) refuseDamaged(lastGoodKey []byte, err error) error {
+	return damaged(s.path(databaseName), s.remedy(), lastGoodKey, err)
+}
+
+func damaged(dir, remedy string, lastGoodKey []byte, err error) error {
 	what, at := "the database", ""
 	if info := pebble.ExtractDataCorruptionInfo(err); info != nil {
 		dir, what, err = info.Path, "the file", info.Details
@@ -411,7 +414,7 @@ func refuseDamaged(dir string, lastGoodKey []byte, err error) error {
 	if lastGoodKey != nil {
 		at = ", found after the key " + record.NameForLog(lastGoodKey, record.QueueKey{})
 	}
-	return refuse(dir, "%s is damaged%s (%v); restore the directory from a backup", what, at, err)
+	return refuse(dir, "%s is damaged%s (%v); %s", what, at, err, remedy)
 }
 
 // secretBytes is the length of the secret of a data directory.

@@ -70,8 +70,7 @@ func (s *Store) listener() *pebble.EventListener {
 			atMost.Error().Err(err).Msg("flush or compaction failed, it will be repeated")
 		},
 		DataCorruption: func(info pebble.DataCorruptionInfo) {
-			s.die(refuse(info.Path, "the file is damaged (%v); restore the directory from a backup; "+
-				"codeq doctor says what is lost", info.Details))
+			s.die(refuse(info.Path, "the file is damaged (%v); %s; codeq doctor says what is lost", info.Details, s.remedy()))
 		},
 		PossibleAPIMisuse: func(info pebble.PossibleAPIMisuseInfo) {
 			// A key was set twice and deleted as if once: what it hid may come back. The

@@ -21,7 +21,7 @@ func (s *Store) EachKey(visit func(key, value []byte)) error {
 		})
 	})
 	if pebble.IsCorruptionError(err) {
-		err = refuseDamaged(s.path(databaseName), last, err)
+		err = s.refuseDamaged(last, err)
 	}
 	return err
 }

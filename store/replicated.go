@@ -123,6 +123,17 @@ func (s *Store) CommitReplicated(position []byte, batches [][]byte) error {
 // cluster, as zeros of a log to come and into that.
 func (s *Store) unlogged() bool { return s.options.Node != "" && !s.readOnly }
 
+// remedy is what to do about a directory with a file that is damaged.
+func (s *Store) remedy() string {
+	if s.options.Node != "" {
+		return joinAnew
+	}
+	return "restore the directory from a backup"
+}
+
+// joinAnew is the remedy for a node of a cluster: the others have what it has lost.
+const joinAnew = "remove this node from the cluster, empty its directory and let it join anew"
+
 // Position is what CommitReplicated wrote last, nil before the first.
 func (s *Store) Position() (position []byte, err error) {
 	v := view{reader: s.db}

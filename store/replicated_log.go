@@ -29,7 +29,7 @@ func OpenLog(fs vfs.FS, dir string, log zerolog.Logger, fatal func(error)) (*Log
 	if err != nil {
 		return nil, err
 	}
-	witness.advice = "remove this node from the cluster, empty its directory and let it join anew"
+	witness.advice = joinAnew
 	die := func(err error) { fatal(fmt.Errorf("the log of the cluster in %s: %w", dir, err)) }
 	db, err := pebble.Open(dir, &pebble.Options{
 		FS: witness, FormatMajorVersion: pebble.FormatValueSeparation,
@@ -43,7 +43,7 @@ func OpenLog(fs vfs.FS, dir string, log zerolog.Logger, fatal func(error)) (*Log
 	})
 	if err != nil {
 		witness.close()
-		return nil, openError(dir, err)
+		return nil, openError(dir, joinAnew, err)
 	}
 	return &LogDatabase{DB: db, synced: witness}, nil
 }

@@ -129,7 +129,7 @@ func (s *Store) openSpans() error {
 		s.spans = append(s.spans, sp)
 		if err := sp.loadNumbers(); err != nil {
 			if pebble.IsCorruptionError(err) {
-				err = refuseDamaged(s.path(databaseName), nil, err)
+				err = s.refuseDamaged(nil, err)
 			}
 			return err
 		}
@@ -210,6 +210,9 @@ func (s *Store) take() error {
 func (s *Store) openFiles() (err error) {
 	if s.synced, err = newSynced(s.guard.fs, s.path(databaseName), s.options.Log); err != nil {
 		return err
+	}
+	if s.options.Node != "" {
+		s.synced.advice = joinAnew
 	}
 	s.logs = newLogs(s.guard, s.synced)
 	if s.readOnly {

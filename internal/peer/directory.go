@@ -114,7 +114,7 @@ func openDirectory(dataDir string) (*directory, error) {
 	}
 	parsed, err := parseContents(text)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", filepath.Join(d.path, fileName), err)
+		return nil, fmt.Errorf("%s: %w; remove this node from the cluster, empty its directory and let it join anew", filepath.Join(d.path, fileName), err)
 	}
 	d.has, d.self, d.others = *parsed, Member{Node: parsed.Node, Address: parsed.Address}, parsed.Others
 	if d.authority, err = parseAuthority(d.has.Authority, d.has.AuthorityKey); err != nil {

@@ -53,9 +53,19 @@ func fatal(err error) { panic("fatal: " + err.Error()) }
 // newHosts makes a cluster of so many nodes that run.
 func newHosts(t *testing.T, count int) []*host {
 	t.Helper()
-	hosts := make([]*host, count)
+	disks := make([]vfs.FS, count)
+	for i := range disks {
+		disks[i] = vfs.NewMem()
+	}
+	return newHostsOn(t, disks)
+}
+
+// newHostsOn makes a cluster of a node for each disk.
+func newHostsOn(t *testing.T, disks []vfs.FS) []*host {
+	t.Helper()
+	hosts := make([]*host, len(disks))
 	for i := range hosts {
-		hosts[i] = newHost(t, vfs.NewMem(), "data")
+		hosts[i] = newHost(t, disks[i], "data")
 	}
 	first := hosts[0]
 	var err error

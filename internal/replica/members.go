@@ -31,7 +31,9 @@ type Status struct {
 	// SnapshotIndex is 0 before the first snapshot.
 	SnapshotIndex uint64
 	SnapshotAt    time.Time
-	Members       []Member
+	// SinceBytes is how much was applied since that snapshot, or since the start.
+	SinceBytes int64
+	Members    []Member
 }
 
 // Member is a node of the cluster.
@@ -44,7 +46,7 @@ type Member struct {
 func (n *Node) Status() (Status, error) {
 	s := Status{
 		Node: n.id, Role: role(n.raft.State()), Term: n.raft.CurrentTerm(), Applied: n.machine.applied.Load(),
-		Committed: n.raft.CommitIndex(), LastLog: n.raft.LastIndex(), LastContact: -1,
+		Committed: n.raft.CommitIndex(), LastLog: n.raft.LastIndex(), LastContact: -1, SinceBytes: n.machine.since.Load(),
 	}
 	s.Leader, s.LeaderAddress = n.Leader()
 	if at := n.raft.LastContact(); n.IsLeader() {

@@ -142,6 +142,7 @@ func (s *Server) writeClusterMetrics(p *meter.Page) {
 	if !status.SnapshotAt.IsZero() {
 		p.One("codeq_cluster_snapshot_timestamp_seconds", meter.Gauge, "When the newest snapshot of this node was made.", float64(status.SnapshotAt.Unix()))
 	}
+	p.One("codeq_cluster_since_snapshot_bytes", meter.Gauge, "Bytes of the log that were applied since the newest snapshot of this node.", float64(status.SinceBytes))
 	voters := 0
 	for _, m := range status.Members {
 		if m.Voter {

@@ -7,8 +7,10 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -27,6 +29,12 @@ type Cluster struct {
 	// listens.
 	Addr  string
 	Nodes []*Server
+	// Between is the network between the nodes, nil if they talk to each other without one.
+	Between *Network
+	// disks are where the directories of the nodes lie; nil is anywhere.
+	disks []string
+	// at are the addresses of the ports for nodes.
+	at []string
 	// down is the node that Kill has killed, nil if all live.
 	down *Server
 	next atomic.Uint64
@@ -36,12 +44,41 @@ type Cluster struct {
 // serve`.
 func ServeCluster(t testing.TB, args ...string) *Cluster {
 	t.Helper()
-	c := &Cluster{t: t}
+	return serveCluster(&Cluster{t: t}, args)
+}
+
+// ServeOn is ServeCluster on three disks, each a directory.
+func ServeOn(t testing.TB, disks []string, args ...string) *Cluster {
+	t.Helper()
+	return serveCluster(&Cluster{t: t, disks: disks}, args)
+}
+
+// ServeApart is ServeCluster with a network between the nodes. It needs /proc of Linux.
+func ServeApart(t testing.TB, args ...string) *Cluster {
+	t.Helper()
+	return serveCluster(&Cluster{t: t, Between: newNetwork(t, nodesOfCluster)}, args)
+}
+
+func serveCluster(c *Cluster, args []string) *Cluster {
+	t := c.t
+	t.Helper()
 	var tokens []string
 	for i := range nodesOfCluster {
-		s := &Server{t: t, Addr: Address(t), Dir: filepath.Join(t.TempDir(), "data"), args: args, under: ":", said: &tail{}}
+		disk := t.TempDir()
+		if c.disks != nil {
+			disk = c.disks[i]
+		}
+		s := &Server{t: t, Addr: Address(t), Dir: filepath.Join(disk, "data"), args: slices.Clone(args), under: ":", said: &tail{}}
 		t.Cleanup(s.end)
-		if at := Address(t); i == 0 {
+		at := ""
+		if c.Between == nil {
+			at = Address(t)
+		} else {
+			at, s.seen = c.Between.at[i], &c.Between.pids[i]
+			s.args = append(s.args, "--peer-listen", c.Between.behind[i])
+		}
+		c.at = append(c.at, at)
+		if i == 0 {
 			tokens = c.run("init", "--address", at, "--data", s.Dir)
 		} else {
 			c.run("join", tokens[i-1], "--address", at, "--data", s.Dir)
@@ -99,6 +136,23 @@ func (c *Cluster) Leader() (lead *Server) {
 	return lead
 }
 
+// AwaitOther waits until another node than one leads.
+func (c *Cluster) AwaitOther(than *Server) (lead *Server) {
+	c.t.Helper()
+	c.await("another node that leads", func() bool {
+		for _, s := range c.Nodes {
+			if s == than {
+				continue
+			}
+			if s.Leads() {
+				lead = s
+			}
+		}
+		return lead != nil
+	})
+	return lead
+}
+
 // AwaitAll waits until all nodes vote and answer the leader.
 func (c *Cluster) AwaitAll() {
 	c.t.Helper()
@@ -111,11 +165,77 @@ func (c *Cluster) leader() *Server {
 		if s == c.down {
 			continue
 		}
-		if _, ok := get(s.URL() + "/readyz?leader"); ok {
+		if s.Leads() {
 			return s
 		}
 	}
 	return nil
+}
+
+// Index is the place of a node in Nodes.
+func (c *Cluster) Index(s *Server) int { return slices.Index(c.Nodes, s) }
+
+// Follower is a node that does not lead.
+func (c *Cluster) Follower() *Server {
+	c.t.Helper()
+	return c.Others(c.Leader())[0]
+}
+
+// Others are the nodes but one.
+func (c *Cluster) Others(than *Server) (others []*Server) {
+	for _, s := range c.Nodes {
+		if s != than {
+			others = append(others, s)
+		}
+	}
+	return others
+}
+
+// Remove takes a node out that does not run; of one that is out already it does nothing.
+func (c *Cluster) Remove(s *Server) {
+	c.t.Helper()
+	c.await("a removal of the node", func() bool {
+		status, _ := c.ask(http.MethodDelete, "/admin/cluster/nodes/"+c.at[c.Index(s)])
+		return status == http.StatusOK || status == http.StatusNotFound
+	})
+}
+
+// Replace takes a node out that does not run, as one that is lost for ever, and has an empty one
+// join at its address.
+func (c *Cluster) Replace(s *Server) {
+	c.t.Helper()
+	c.Remove(s)
+	at := c.at[c.Index(s)]
+	var token struct{ Token string }
+	c.await("a token", func() bool {
+		status, body := c.ask(http.MethodPost, "/admin/cluster/tokens")
+		return status == http.StatusOK && json.Unmarshal(body, &token) == nil
+	})
+	if err := os.RemoveAll(s.Dir); err != nil {
+		c.t.Fatal(err)
+	}
+	c.run("join", token.Token, "--address", at, "--data", s.Dir)
+	s.Start()
+}
+
+// ask asks for a change of the cluster; the status is 0 if no answer came.
+func (c *Cluster) ask(method, path string) (status int, body []byte) {
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	r, err := http.NewRequestWithContext(ctx, method, "http://"+c.Addr+"/v1/codeq"+path, nil)
+	if err != nil {
+		return 0, nil
+	}
+	r.Close = true
+	answer, err := http.DefaultClient.Do(r)
+	if err != nil {
+		return 0, nil
+	}
+	body, err = io.ReadAll(answer.Body)
+	if _ = answer.Body.Close(); err != nil { // read to its end
+		return 0, nil
+	}
+	return answer.StatusCode, body
 }
 
 // Kill ends the node that leads with -9.
@@ -144,6 +264,12 @@ func (c *Cluster) await(what string, is func() bool) {
 			c.t.Fatalf("no %s within %v", what, startFor)
 		}
 	}
+}
+
+// Leads reports whether the server is a node that leads.
+func (s *Server) Leads() bool {
+	_, leads := get(s.URL() + "/readyz?leader")
+	return leads
 }
 
 // get reads a page; false if it is not there.

@@ -3,7 +3,9 @@ package blackbox
 import (
 	"bufio"
 	"bytes"
+	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -12,6 +14,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -34,6 +37,8 @@ type Server struct {
 	under string
 	cmd   *exec.Cmd
 	said  *tail
+	// seen is told the id of each process, and 0 when it has ended; nil if nobody asks.
+	seen *atomic.Int64
 }
 
 // Serve starts a server on a new directory and waits until it listens. args are
@@ -48,7 +53,18 @@ func Serve(t testing.TB, args ...string) *Server {
 // commands (ulimit, export) and then becomes codeq.
 func ServeUnder(t testing.TB, commands string, args ...string) *Server {
 	t.Helper()
-	s := &Server{t: t, Addr: Address(t), Dir: filepath.Join(t.TempDir(), "data"), args: args, under: commands, said: &tail{}}
+	return serve(t, commands, filepath.Join(t.TempDir(), "data"), args)
+}
+
+// ServeOver is Serve on a directory that is there.
+func ServeOver(t testing.TB, dir string, args ...string) *Server {
+	t.Helper()
+	return serve(t, ":", dir, args)
+}
+
+func serve(t testing.TB, commands, dir string, args []string) *Server {
+	t.Helper()
+	s := &Server{t: t, Addr: Address(t), Dir: dir, args: args, under: commands, said: &tail{}}
 	t.Cleanup(s.end)
 	s.Start()
 	return s
@@ -116,9 +132,33 @@ func (s *Server) Start() {
 		s.t.Fatal(err)
 	}
 	s.cmd = cmd
+	s.tell(int64(cmd.Process.Pid))
 	if err := awaitAnnouncement(out); err != nil {
 		s.t.Fatalf("start codeq: %v; it said:\n%s", err, s.said.String())
 	}
+}
+
+func (s *Server) tell(pid int64) {
+	if s.seen != nil {
+		s.seen.Store(pid)
+	}
+}
+
+// Refused starts a life that must end by itself, and returns what it said.
+func (s *Server) Refused() string {
+	s.t.Helper()
+	path, err := Program()
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), startFor)
+	defer cancel()
+	args := []string{"serve", "--json", "--log-format", "json", "--listen", s.Addr, "--data", s.Dir}
+	said, err := exec.CommandContext(ctx, path, append(args, s.args...)...).CombinedOutput()
+	if err == nil || ctx.Err() != nil {
+		s.t.Fatalf("codeq serve did not end by itself with an error: %s", said)
+	}
+	return string(said)
 }
 
 // awaitAnnouncement reads the line with which a server says that it serves.
@@ -145,6 +185,7 @@ func (s *Server) Kill() {
 	s.signal(syscall.SIGKILL)
 	_ = s.cmd.Wait() // ended by our signal, which it reports as an error
 	s.cmd = nil
+	s.tell(0)
 }
 
 // Stop ends the process with SIGTERM and returns how long that took. An exit
@@ -160,6 +201,7 @@ func (s *Server) Stop() time.Duration {
 		s.t.Errorf("stop codeq: %v", err)
 	}
 	s.cmd = nil
+	s.tell(0)
 	return time.Since(began)
 }
 
@@ -183,7 +225,7 @@ func (s *Server) Signal(sig syscall.Signal) {
 
 func (s *Server) signal(sig syscall.Signal) {
 	s.t.Helper()
-	if err := s.cmd.Process.Signal(sig); err != nil {
+	if err := s.cmd.Process.Signal(sig); err != nil && (sig != syscall.SIGKILL || !errors.Is(err, os.ErrProcessDone)) {
 		s.t.Fatalf("send %v to codeq: %v", sig, err)
 	}
 }

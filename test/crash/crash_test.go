@@ -45,6 +45,8 @@ func TestHistoriesAcrossKillsCanBeExplained(t *testing.T) {
 type place struct {
 	addr string
 	lives
+	// end is the end of a server before its histories are judged; nodes end with their test.
+	end func()
 }
 
 // lives are those of what is killed.
@@ -56,7 +58,7 @@ type lives interface {
 func serveOne(t *testing.T) place {
 	t.Helper()
 	s := blackbox.Serve(t, "--ping-seconds", "1")
-	return place{s.Addr, s}
+	return place{s.Addr, s, s.Kill}
 }
 
 // makeHistory is one world from its first task to its judgement.
@@ -88,7 +90,7 @@ func makeHistory(t *testing.T, at place, seed uint64, much size) {
 	w.settle()
 	end()
 	w.clients.Wait()
-	w.server.Kill()
+	w.server.end()
 	operations := 0
 	for _, o := range w.history.tasks {
 		operations += len(o)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"flag"
 	"fmt"
 	"sync"
 	"sync/atomic"
@@ -18,6 +19,8 @@ import (
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m, goleak.Cleanup(blackbox.Exit)) }
+
+var ofCluster = flag.Bool("rolling.cluster", false, "restart the nodes of a cluster, too")
 
 const (
 	command = "rolling"
@@ -54,10 +57,17 @@ type job struct {
 	begun           []time.Time
 }
 
-// world is one server, its producers and its workers.
+// place is what is restarted: a server, or a cluster.
+type place interface {
+	URLs() string
+	// restart ends each process with SIGTERM and starts it again.
+	restart()
+}
+
+// world is one place, its producers and its workers.
 type world struct {
 	t      *testing.T
-	server *blackbox.Server
+	place  place
 	client *client.Client
 	calm   chan struct{} // closed when producers shall end
 
@@ -71,8 +81,48 @@ func TestRestartsOfServerAndWorkersCostNoTaskAnything(t *testing.T) {
 	if testing.Short() {
 		much.rounds = 1
 	}
-	w := &world{t: t, server: blackbox.Serve(t), calm: make(chan struct{}), jobs: make(map[int64]*job)}
-	c, err := client.New(w.server.Addr)
+	roll(t, alone{t, blackbox.Serve(t)}, much)
+}
+
+// Restarts of the nodes of a cluster one at a time, the leader last, as an upgrade does, cost no task
+// anything. The old and the next program are the same here.
+func TestRestartsOfNodesOneAtATimeCostNoTaskAnything(t *testing.T) {
+	if !*ofCluster {
+		t.Skip("starts three servers, each twice") // make cluster-faults runs it
+	}
+	roll(t, cluster{blackbox.ServeCluster(t)}, size{rounds: 1})
+}
+
+// alone is a server alone.
+type alone struct {
+	t *testing.T
+	*blackbox.Server
+}
+
+// URLs implements place.
+func (a alone) URLs() string { return a.URL() }
+
+func (a alone) restart() {
+	a.t.Logf("the server took %v to end", a.Stop().Round(time.Millisecond))
+	a.Start()
+}
+
+// cluster is three nodes.
+type cluster struct{ *blackbox.Cluster }
+
+func (c cluster) restart() {
+	lead := c.Leader()
+	for _, s := range append(c.Others(lead), lead) {
+		s.Stop()
+		s.Start()
+		c.AwaitAll()
+	}
+}
+
+// roll restarts a place and its workers, and holds every task against that.
+func roll(t *testing.T, at place, much size) {
+	w := &world{t: t, place: at, calm: make(chan struct{}), jobs: make(map[int64]*job)}
+	c, err := client.New(at.URLs())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -88,8 +138,7 @@ func TestRestartsOfServerAndWorkersCostNoTaskAnything(t *testing.T) {
 	}
 	for range much.rounds {
 		time.Sleep(pause) // the restarts are what is slow here, and work must flow between them
-		t.Logf("the server took %v to end", w.server.Stop().Round(time.Millisecond))
-		w.server.Start()
+		w.place.restart()
 		for i := range team {
 			time.Sleep(pause / workers) // as above
 			team[i].leave()

@@ -17,7 +17,7 @@ import (
 )
 
 var (
-	leaders   = flag.Int("scale.leaders", 1, "how often the leader of a cluster is killed")
+	leaders   = flag.Int("scale.leaders", 0, "how often the leader of a cluster is killed")
 	handOvers = flag.Int("scale.handovers", 2, "how often it hands over, by command and by its end in turn")
 )
 
@@ -32,11 +32,10 @@ const (
 )
 
 // TestClusterBesideOneServer shows what three nodes on this machine take of the tasks that a server
-// alone takes, in turn, and how long answers last at 500 tasks a second. Bars are only compared in
-// the long form, because a time on somebody's machine is no property of the program.
+// alone takes, in turn, and how long answers last at 500 tasks a second.
 func TestClusterBesideOneServer(t *testing.T) {
-	if testing.Short() {
-		t.Skip("starts three servers") // the long tests run it
+	if *pairs == 1 {
+		t.Skip("a time of one pair says nothing") // make cluster-bench runs it
 	}
 	piped := loadtest.Canonical()
 	piped.Pipeline, piped.Window = 64, 4096
@@ -60,11 +59,10 @@ func TestClusterBesideOneServer(t *testing.T) {
 			p50, p99 = append(p50, three.Enqueue.P50), append(p99, three.Enqueue.P99)
 		}
 		t.Logf("%-28s medians: share %.2f, enqueue p50 %.1f and p99 %.1f ms", load.name, middle(shares), middle(p50), middle(p99))
-		judged := *pairs > 1
-		if judged && load.of.Pipeline > 1 && middle(shares) < leastShare {
+		if load.of.Pipeline > 1 && middle(shares) < leastShare {
 			t.Errorf("three nodes take %.2f of the tasks of a server alone, the bar is %.2f", middle(shares), leastShare)
 		}
-		if judged && load.of.RatePerSecond > 0 && (middle(p50) > mostP50Ms || middle(p99) > mostP99Ms) {
+		if load.of.RatePerSecond > 0 && (middle(p50) > mostP50Ms || middle(p99) > mostP99Ms) {
 			t.Errorf("at %.0f tasks/s p50 is %.1f and p99 %.1f ms, the bars are %v and %v", load.of.RatePerSecond, middle(p50), middle(p99), mostP50Ms, mostP99Ms)
 		}
 	}
@@ -137,11 +135,11 @@ func TestNobodyWaitsLongForTheNextLeader(t *testing.T) {
 	p99 := gaps[(len(gaps)*99+99)/100-1]
 	t.Logf("%d hand-overs: gap p50 %v, p99 %v, post p50 %v, p99 %v", len(gaps), gaps[len(gaps)/2].Round(time.Millisecond), p99.Round(time.Millisecond),
 		posts[len(posts)/2].Round(time.Millisecond), posts[(len(posts)*99+99)/100-1].Round(time.Millisecond))
+	if *leaders == 0 {
+		return // a few hand-overs say nothing of a hundredth, and their times are of this machine
+	}
 	t.Logf("%d kills: first new delivery p50 %v, most %v; everybody p50 %v, most %v", len(first), middle(first).Round(time.Millisecond), slices.Max(first).Round(time.Millisecond),
 		middle(all).Round(time.Millisecond), slices.Max(all).Round(time.Millisecond))
-	if *handOvers < 10 {
-		return // a few say nothing of a hundredth
-	}
 	if p99 > handOverWithin {
 		t.Errorf("p99 of the gap of a hand-over is %v, the bar is %v", p99, handOverWithin)
 	}
@@ -180,7 +178,7 @@ type begun struct{ asked, at time.Time }
 
 func newFleet(t *testing.T, c *blackbox.Cluster) *fleet {
 	t.Helper()
-	all, err := client.New(c.URLs())
+	all, err := client.New(c.URLs(), client.WithNotices(func(string) {}))
 	if err != nil {
 		t.Fatal(err)
 	}

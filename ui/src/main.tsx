@@ -4,6 +4,7 @@ import * as board from "./board";
 import { onKey } from "./keys";
 import { connect } from "./live";
 import * as needs from "./needs";
+import { Cluster } from "./pages/cluster";
 import { Dead } from "./pages/dead";
 import { Events } from "./pages/events";
 import { Find } from "./pages/find";
@@ -43,6 +44,8 @@ function Page() {
       break;
     case "live":
       return <Events />;
+    case "cluster":
+      return <Cluster />;
     case "limits":
       return <Limits tenant={name} />;
     case "webhooks":

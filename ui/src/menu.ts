@@ -6,5 +6,5 @@ export const menu: { path: string[]; name: string; key: string; also?: string[] 
   { path: ["find"], name: "Find", key: "f" },
   { path: ["workers"], name: "Workers", key: "w", also: ["worker"] },
   { path: ["live"], name: "Live", key: "l" },
-  { path: ["system"], name: "System", key: "s", also: ["limits", "webhooks"] },
+  { path: ["system"], name: "System", key: "s", also: ["cluster", "limits", "webhooks"] },
 ];

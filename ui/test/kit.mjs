@@ -31,8 +31,20 @@ async function freePort() {
 /** A server with a directory of its own. It can be killed and started again on the same port. */
 export class Server {
   static async start(...flags) {
+    return this.over(mkdtempSync(join(tmpdir(), "codeq-ui-")), ...flags);
+  }
+
+  /** The first node of a cluster. */
+  static async node() {
+    const dir = mkdtempSync(join(tmpdir(), "codeq-ui-"));
+    const [code] = await once(spawn(program, ["cluster", "init", "--data", dir, "--address", `127.0.0.1:${await freePort()}`], { stdio: "ignore" }), "exit");
+    assert.equal(code, 0);
+    return this.over(dir);
+  }
+
+  static async over(dir, ...flags) {
     const s = new Server();
-    s.dir = mkdtempSync(join(tmpdir(), "codeq-ui-"));
+    s.dir = dir;
     s.port = await freePort();
     s.flags = flags;
     s.origin = `http://127.0.0.1:${s.port}`;

@@ -37,7 +37,7 @@ export function System() {
   );
 }
 
-const tabs = { system: "Server", limits: "Limits of tenants", webhooks: "Webhooks" };
+const tabs = { system: "Server", cluster: "Cluster", limits: "Limits of tenants", webhooks: "Webhooks" };
 
 /** ServerTabs lead to the pages that belong to no queue. */
 export function ServerTabs() {
