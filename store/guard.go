@@ -100,8 +100,7 @@ func newGuard(o *Options) (*Guard, error) {
 	g.ballastBytes = g.reserveBytes / 4
 	g.free.Store(int64(usage.AvailBytes))
 	g.hasBallast = g.ballastSize() == g.ballastBytes
-	g.shown = g.Level()
-	return g, nil
+	return g, nil // the first Tick tells a level that is not Ok
 }
 
 // Level is what may be committed now. Any goroutine, no lock.

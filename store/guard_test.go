@@ -3,6 +3,7 @@ package store
 import (
 	"bytes"
 	"errors"
+	"math/rand/v2"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -11,6 +12,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/rs/zerolog"
 
@@ -292,6 +294,54 @@ func TestWithoutAnAnswerTheLastOneCounts(t *testing.T) {
 	}
 	if _, err := Open(optionsIn(d, func(o *Options) { o.Dir = "second" })); err == nil {
 		t.Error("a directory whose disk gives no answer was opened")
+	}
+}
+
+// An operator who removes tasks from a full disk gets the space back, although nothing fills a memtable any more.
+func TestRemovalsFreeSpaceWhileItIsShort(t *testing.T) {
+	d := newGuardedDisk(30) // new tasks are refused
+	s := openIn(t, d)
+	const keys, bytes = 40, 100 << 10
+	value := make([]byte, bytes)
+	source := rand.NewChaCha8([32]byte{})
+	for i := range byte(keys) {
+		if _, err := source.Read(value); err != nil {
+			t.Fatal(err)
+		}
+		if err := s.db.Set([]byte{1, i}, value, pebble.NoSync); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := errors.Join(s.Flush(), s.Compact(t.Context())); err != nil {
+		t.Fatal(err)
+	}
+	for i := range byte(keys) {
+		if err := s.db.Delete([]byte{1, i}, pebble.NoSync); err != nil {
+			t.Fatal(err)
+		}
+	}
+	used := func() int64 {
+		m := s.db.Metrics()
+		return m.Total().TablesSize
+	}
+	if used() < keys*bytes/2 {
+		t.Fatalf("tables have only %d bytes", used())
+	}
+	for end := time.Now().Add(20 * time.Second); used() > bytes; time.Sleep(5 * time.Millisecond) { // Pebble collects the statistics of a table on a goroutine of its own
+		if _, err := s.reclaim(t.Context()); err != nil || time.Now().After(end) {
+			t.Fatalf("%d bytes are still there: %v", used(), err)
+		}
+	}
+}
+
+func TestSpaceIsLeftAloneWhileThereIsEnough(t *testing.T) {
+	s := openIn(t, newGuardedDisk(64))
+	if err := s.db.Set([]byte{1}, []byte("a"), pebble.NoSync); err != nil {
+		t.Fatal(err)
+	}
+	before := s.db.Metrics().Flush.Count
+	if merged, err := s.reclaim(t.Context()); merged || err != nil || s.db.Metrics().Flush.Count > before {
+		t.Errorf("merged %v, %d flushes: %v", merged, s.db.Metrics().Flush.Count-before, err)
 	}
 }
 

@@ -236,9 +236,10 @@ func (s *Store) Submitted(shard int) uint64 { return s.spans[shard].submitted.Lo
 func (s *Store) Synced(shard int) uint64 { return s.spans[shard].synced.Load() }
 
 // StartSyncer starts the goroutine that runs Barrier whenever a batch was
-// applied, the one that asks every second for the free space, and the one that
-// writes the files of coming logs. At a node of a cluster, whose database has no log, it is
-// that for the free space alone. A second start does nothing.
+// applied, the one that asks every second for the free space, the one that gives
+// space back while it is short, and the one that writes the files of coming logs.
+// At a node of a cluster, whose database has no log, it is those for the space
+// alone. A second start does nothing.
 func (s *Store) StartSyncer() {
 	p := &s.pipe
 	p.syncer.Lock()
@@ -249,6 +250,7 @@ func (s *Store) StartSyncer() {
 	stop := make(chan struct{})
 	p.stop = stop
 	p.done.Go(func() { s.guard.loop(stop) })
+	p.done.Go(func() { s.reclaimLoop(stop) })
 	if s.unlogged() {
 		return
 	}

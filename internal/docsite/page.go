@@ -47,8 +47,12 @@ type group struct {
 	Pages []*page
 }
 
+// file is the mark before a block that is a file: a comment, which would not be seen.
+var file = regexp.MustCompile(`(?m)^<!-- file: (.+) -->$`)
+
 // read parses a document.
 func read(name string, source []byte) *page {
+	source = file.ReplaceAll(source, []byte("<div class=\"file\">$1</div>\n"))
 	p := &page{name: name, Out: strings.TrimSuffix(name, ".md") + ".html", source: source}
 	if name == home {
 		p.Out = "index.html"

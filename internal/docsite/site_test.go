@@ -78,7 +78,7 @@ func TestEveryLinkOfThePagesLeadsSomewhere(t *testing.T) {
 func small() map[string][]byte {
 	return map[string][]byte{
 		home:          []byte("# Home\n\nHello.\n\n- no page\n\n## Start\n\n- [A](a.md#who-has-it): what\n"),
-		"docs/a.md":   []byte("# A\n\n## Who has `it`?\n\n[home](README.md), ![p](p.svg), [the *source*](../main.go), [there](https://example.com/)\n\n## Who has it\n\nlast\n"),
+		"docs/a.md":   []byte("# A\n\n## Who has `it`?\n\n[home](README.md), ![p](p.svg), [the *source*](../main.go), [there](https://example.com/)\n\n## Who has it\n\nlast\n\n<!-- file: b.sh -->\n```sh\nls\n```\n"),
 		"docs/p.svg":  []byte("<svg/>"),
 		"assets/x.js": []byte("1"),
 	}
@@ -93,7 +93,7 @@ func TestPagesLeadToPages(t *testing.T) {
 	for _, want := range []string{
 		`<a href="../index.html">home</a>`, `src="../docs/p.svg"`, `, the <em>source</em>, `, `<a href="https://example.com/">there</a>`,
 		`<h2 id="who-has-it">Who has <code>it</code>?</h2>`, `<h2 id="who-has-it-1">`, `<a href="#who-has-it">Who has it?</a>`,
-		`<title>A · codeq</title>`, `aria-current="page"`, "v1",
+		`<title>A · codeq</title>`, `aria-current="page"`, "v1", "<div class=\"file\">b.sh</div>\n<pre><code class=\"language-sh\">ls",
 	} {
 		if !strings.Contains(page, want) {
 			t.Errorf("the page has no %s:\n%s", want, page)
@@ -105,7 +105,7 @@ func TestPagesLeadToPages(t *testing.T) {
 	}
 	want := `codeqIndex([{"p":"index.html#home","t":"Home","h":"Home","x":"Hello. no page"},{"p":"index.html#start","t":"Home","h":"Start","x":"A: what"},` +
 		`{"p":"docs/a.html#a","t":"A","h":"A","x":""},{"p":"docs/a.html#who-has-it","t":"A","h":"Who has it?","x":"home, p, the source, there"},` +
-		`{"p":"docs/a.html#who-has-it-1","t":"A","h":"Who has it","x":"last"}])` + "\n"
+		`{"p":"docs/a.html#who-has-it-1","t":"A","h":"Who has it","x":"last ls"}])` + "\n"
 	if got := string(s.files["assets/index.js"]); got != want {
 		t.Errorf("the search knows\n%s, want\n%s", got, want)
 	}

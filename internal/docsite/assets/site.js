@@ -27,7 +27,7 @@
   function score(s, words) {
     let sum = 0
     for (const word of words) {
-      const begins = new RegExp("(^|[^\\p{L}\\p{N}])" + word.replace(/[^\p{L}\p{N}]/gu, "\\$&"), "u")
+      const begins = new RegExp("(^|[^\\p{L}\\p{N}])" + word.replace(/[\\^$.*+?()[\]{}|/]/g, "\\$&"), "u")
       const weigh = (text, weight) => (begins.test(text) ? 2 * weight : text.includes(word) ? weight : 0)
       const found = weigh(s.heading, 12) + weigh(s.title, 5) + weigh(s.text, 1)
       if (found === 0) return 0
