@@ -19,7 +19,7 @@ import (
 
 const (
 	// readyFor is how long a driver may take to start.
-	readyFor = 20 * time.Second
+	readyFor = time.Minute
 	// defaultPatience is how long something may take that must come.
 	defaultPatience = 30 * time.Second
 	// quietFor is how long a script looks that nothing comes.

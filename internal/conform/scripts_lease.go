@@ -74,7 +74,7 @@ var leaseScripts = []script{
 	}},
 	{"lease/cancelled", "A lost delivery cancels its handler, with the cause.", "", func(x *run) {
 		x.open()
-		x.worker(nil)
+		x.worker(members{"leaseSeconds": 600}) // so that no heartbeat tells
 		id := x.task(x.post()).ID
 		x.want("delivery", members{"delivery": 1})
 		_, err := x.client.Cancel(x.ctx, id)
@@ -86,7 +86,7 @@ var leaseScripts = []script{
 	}},
 	{"lease/taken-back", "A lost delivery cancels its handler, with the cause.", "", func(x *run) {
 		x.open()
-		x.worker(nil)
+		x.worker(members{"leaseSeconds": 600}) // so that no heartbeat tells
 		id := x.task(x.post()).ID
 		x.want("delivery", members{"delivery": 1})
 		_, err := x.client.TakeBack(x.ctx, id)

@@ -16,7 +16,9 @@ var linkScripts = []script{
 		addr := x.freeAddr()
 		x.url = "http://" + addr
 		x.startWorker(nil)
-		x.never("stopped", nil)
+		for range 5 { // an attempt or two
+			x.never("stopped", nil)
+		}
 		x.serve(testserver.Options{Listen: addr, PingSeconds: pingSeconds})
 		x.want("connected", nil)
 		x.works(1)

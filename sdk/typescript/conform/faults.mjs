@@ -118,7 +118,7 @@ const faults = [
   ["result/over-a-restart result/over-a-cut", "dist/retry.js", 'wait: new Set([...passing, "putOff", "late"])', 'wait: new Set(["gateway", "putOff", "late"])'],
   ["result/over-a-proxy-error", "dist/retry.js", 'wait: new Set([...passing, "putOff", "late"])', 'wait: new Set([...passing.filter((f) => f !== "gateway"), "putOff", "late"])'],
   ["result/time-is-over", driver, "timeoutMs: (command.waitSeconds ?? 30) * 1000", "timeoutMs: Infinity"],
-  ["result/no-such-task", "dist/errors.js", 'result_not_found: "late",', 'result_not_found: "late", task_not_found: "late",'],
+  ["result/no-such-task", "dist/errors.js", 'result_not_found: "late",', 'result_not_found: "late", task_not_found: "gateway",'],
   ["result/task", driver, "status, attempts };", "status, attempts: 0 };"],
   ["result/cancel", driver, "status: (await client(c).cancel(c.task, o)).status", 'status: "?"'],
 ];
