@@ -93,6 +93,9 @@ type globals struct {
 	ShowVersion kong.VersionFlag `group:"For every command:" name:"version" help:"Show the version of this program."`
 }
 
+// defaultListen is the address of a server that was told none.
+const defaultListen = "127.0.0.1:8080"
+
 const description = "A durable task queue: any program works on tasks."
 
 // parser builds what reads a command line into c. exit is called when help was shown.

@@ -2,22 +2,11 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
 	"strings"
 	"time"
 
-	"github.com/cockroachdb/pebble/v2/vfs"
-	"github.com/rs/zerolog"
-
 	"codeq/client"
-	"codeq/config"
-	"codeq/internal/peer"
-	"codeq/internal/replica"
-	"codeq/internal/server"
-	"codeq/store"
 	"codeq/wire"
 )
 
@@ -28,149 +17,6 @@ type clusterCmd struct {
 	Status   clusterStatusCmd   `cmd:"" without:"tenant" eg:"codeq cluster status" help:"Show the nodes of the cluster, and how many it may lose."`
 	Transfer clusterTransferCmd `cmd:"" without:"tenant" eg:"codeq cluster transfer" help:"Hand the lead over to another node."`
 	Remove   clusterRemoveCmd   `cmd:"" without:"tenant" eg:"codeq cluster remove 10.0.0.2:8090" help:"Take a node out of the cluster."`
-}
-
-// tokensOfInit is how many tokens "cluster init" makes: with two further nodes a cluster can
-// lose one.
-const tokensOfInit = 2
-
-type clusterInitCmd struct {
-	Data    string `type:"path" default:"./codeq-data" placeholder:"DIR" help:"Data directory, which keeps its tasks; no server may run over it. It is made if it is not there."`
-	Address string `required:"" placeholder:"HOST:PORT" help:"Address at which the other nodes will reach this one; the port is for nodes alone."`
-	From    string `type:"path" placeholder:"DIR" help:"Backup that is restored into the data directory first."`
-	Shards  int    `placeholder:"N" help:"Shards of a new data directory, 4 if not given."`
-	CACert  string `name:"ca-cert" type:"path" placeholder:"FILE" help:"Certificate of an authority, in PEM, that is to sign those of the nodes, in place of a new one."`
-	CAKey   string `name:"ca-key" type:"path" placeholder:"FILE" help:"Its private key, in PEM."`
-}
-
-// Help is the longer text of "codeq cluster init --help".
-func (i *clusterInitCmd) Help() string {
-	return `The command prints two tokens, for two further nodes, that count once and for an hour. Start the node, then on each of
-the other machines:
-
-  codeq cluster join TOKEN --data /var/lib/codeq --address 10.0.0.2:8090
-  codeq serve --data /var/lib/codeq
-
-The directory peer in the data directory has the key of the authority of the cluster: keep others from reading it.`
-}
-
-// Run makes the first node.
-func (i *clusterInitCmd) Run(a *app) error {
-	founding, err := i.founding()
-	if err != nil {
-		return err
-	}
-	if i.From != "" {
-		ctx, done := a.untilStopped()
-		defer done()
-		if _, err := store.Restore(ctx, store.Options{Dir: i.Data, Log: zerolog.Nop()}, i.From); err != nil {
-			return err
-		}
-	}
-	id, err := replica.Init(replica.InitOptions{FS: vfs.Default, Dir: i.Data, Shards: i.Shards, Address: i.Address, Log: zerolog.Nop()})
-	if err != nil {
-		return err
-	}
-	founding.Node = id.Node
-	if err := peer.Found(i.Data, founding); err != nil {
-		return err
-	}
-	made := clusterMade{Node: id.Node, Address: i.Address, Data: i.Data}
-	for range tokensOfInit {
-		token, err := peer.Invite(i.Data, time.Hour, time.Now())
-		if err != nil {
-			return err
-		}
-		made.Tokens = append(made.Tokens, token)
-	}
-	if a.JSON {
-		return a.writeJSON(made)
-	}
-	a.say("%s is the first node of a cluster; start it with \"codeq serve --data %s\". Tokens for two further nodes, shown only now:", i.Data, i.Data)
-	for _, token := range made.Tokens {
-		if err := a.writeLine([]byte(token)); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// clusterMade is the answer of the commands that make a node, for programs.
-type clusterMade struct {
-	Node    string   `json:"node"`
-	Address string   `json:"address"`
-	Data    string   `json:"data"`
-	Tokens  []string `json:"tokens,omitempty"`
-}
-
-// founding checks what was given, before anything is made.
-func (i *clusterInitCmd) founding() (*peer.Founding, error) {
-	f := &peer.Founding{Address: i.Address, Now: time.Now()}
-	if problem := peer.AddressProblem(i.Address); problem != "" {
-		return nil, wrong("--address %s, got %.80q", problem, i.Address)
-	}
-	if (i.CACert == "") != (i.CAKey == "") {
-		return nil, wrong("--ca-cert and --ca-key belong together: give both, or neither for a new authority")
-	}
-	if i.CACert == "" {
-		return f, nil
-	}
-	certificate, err := os.ReadFile(i.CACert)
-	key, keyErr := os.ReadFile(i.CAKey)
-	if err := errors.Join(err, keyErr); err != nil {
-		return nil, wrong("read the authority: %w", err)
-	}
-	f.Authority, f.AuthorityKey = string(certificate), string(key)
-	return f, f.Check()
-}
-
-type clusterJoinCmd struct {
-	Token   string `arg:"" help:"Token that \"codeq cluster init\" or \"codeq cluster token\" has printed."`
-	Data    string `type:"path" default:"./codeq-data" placeholder:"DIR" help:"Data directory of the node; it must not exist, or be empty."`
-	Address string `required:"" placeholder:"HOST:PORT" help:"Address at which the other nodes will reach this one; the port is for nodes alone."`
-}
-
-// Help is the longer text of "codeq cluster join --help".
-func (j *clusterJoinCmd) Help() string {
-	return `The node that made the token must run. It gives the machine a certificate; the cluster knows of the node when that
-serves for the first time. It gets all data then, and its vote together with a further node, so that the number of votes
-is odd.
-
-  codeq cluster join cqj_EXAMPLE --data /var/lib/codeq --address 10.0.0.2:8090
-  codeq serve --data /var/lib/codeq`
-}
-
-// Run makes a further node.
-func (j *clusterJoinCmd) Run(a *app) error {
-	entries, err := os.ReadDir(j.Data)
-	if err != nil && !errors.Is(err, os.ErrNotExist) {
-		return fmt.Errorf("read the data directory: %w", err)
-	}
-	if len(entries) > 0 {
-		return wrong("%s is not empty, it has %s: a node joins with an empty directory", j.Data, entries[0].Name())
-	}
-	ctx, done := a.untilStopped()
-	defer done()
-	grant, err := peer.Join(ctx, j.Token, j.Address)
-	if err != nil {
-		return err
-	}
-	if err := os.MkdirAll(filepath.Dir(filepath.Clean(j.Data)), 0o700); err != nil {
-		return fmt.Errorf("make the data directory: %w", err)
-	}
-	if _, err := replica.Prepare(replica.PrepareOptions{
-		FS: vfs.Default, Dir: j.Data, Node: grant.Node, CreationID: grant.CreationID, Shards: grant.Shards, Log: zerolog.Nop(),
-	}); err != nil {
-		return err
-	}
-	if err := grant.Write(j.Data); err != nil {
-		return err
-	}
-	if a.JSON {
-		return a.writeJSON(clusterMade{Node: grant.Node, Address: j.Address, Data: j.Data})
-	}
-	a.say("%s is the node %s; start it with \"codeq serve --data %s\"", j.Data, grant.Node, j.Data)
-	return nil
 }
 
 type clusterTokenCmd struct {
@@ -302,22 +148,4 @@ func (r *clusterRemoveCmd) Run(a *app) error {
 		a.say("the node %s is no member of the cluster any more; stop it", r.Node)
 		return nil
 	})
-}
-
-// cluster is what the server of a node of a cluster needs; nil for a server alone.
-func (s *serveCmd) cluster(settings *config.Resolved) (*server.Cluster, error) {
-	_, is, err := replica.ReadIdentity(vfs.Default, s.Data)
-	if err != nil {
-		return nil, err
-	}
-	if is {
-		return &server.Cluster{Listen: s.PeerListen}, nil
-	}
-	for name, value := range map[string]string{"peer-listen": s.PeerListen, "node-url": s.NodeURL} {
-		if value != "" {
-			return nil, wrong("%s (%s) is for a node of a cluster, and %s is no directory of one: make it one with \"codeq cluster init\" or \"codeq cluster join\", or leave the setting out",
-				name, settings.Origin(name), s.Data)
-		}
-	}
-	return nil, nil
 }

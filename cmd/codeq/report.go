@@ -1,3 +1,5 @@
+//go:build unix && !clientonly
+
 package main
 
 import (

@@ -1,3 +1,5 @@
+//go:build unix && !clientonly
+
 package main
 
 import (
@@ -16,13 +18,9 @@ import (
 	"codeq/internal/server"
 )
 
-const (
-	// cutFor is how long a server that is told to stop may take to end after its
-	// grace. Nothing is lost when the process ends before it is through.
-	cutFor = 10 * time.Second
-
-	defaultListen = "127.0.0.1:8080"
-)
+// cutFor is how long a server that is told to stop may take to end after its
+// grace. Nothing is lost when the process ends before it is through.
+const cutFor = 10 * time.Second
 
 type serveCmd struct {
 	config.Serve
