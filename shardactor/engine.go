@@ -262,6 +262,16 @@ func (e *Engine) Stop() error {
 	return nil
 }
 
+// Wake has every shard make a round, and returns how many each had made before. A shard whose count
+// is the same later hangs, or is at one round since then.
+func (e *Engine) Wake() (rounds []uint64) {
+	for _, l := range e.loops {
+		rounds = append(rounds, l.rounds.Load())
+		l.box.PushSlot(&l.space, &shard.SpaceChanged{}, nil)
+	}
+	return rounds
+}
+
 // Shards is the number of shards.
 func (e *Engine) Shards() int { return len(e.loops) }
 

@@ -2,6 +2,7 @@ package shardactor
 
 import (
 	"errors"
+	"sync/atomic"
 	"time"
 
 	"codeq/actor"
@@ -12,11 +13,12 @@ import (
 
 // loop is the actor of one shard: it drains the mailbox, runs rounds of the core,
 // applies one batch for each, and puts the effects into the effect gate. Everything
-// in it but box and effect gate is owned by the actor's goroutine.
+// in it but box, effect gate and rounds is owned by the actor's goroutine.
 type loop struct {
-	box   *mailbox.Mailbox[shard.Message]
-	gate  effectGate
-	space mailbox.Slot[shard.Message]
+	box    *mailbox.Mailbox[shard.Message]
+	gate   effectGate
+	space  mailbox.Slot[shard.Message]
+	rounds atomic.Uint64 // whose batch is applied
 
 	core    *shard.Shard
 	span    *store.Span
@@ -64,6 +66,7 @@ func (l *loop) handle(batch []shard.Message) time.Duration {
 			return actor.Forever
 		}
 		l.applied = applied
+		l.rounds.Add(1)
 		l.figures.round(&out)
 		if l.observe != nil {
 			l.observe(&Observed{

@@ -91,18 +91,40 @@ func (s *serveCmd) Run(a *app) error {
 	if !a.flush() || a.lost() > 0 {
 		log.Warn().Str("address", srv.Addr()).Msg("nobody read the output of the server at its start; it serves all the same")
 	}
+	return (&serving{app: a, server: srv, log: log, grace: s.ShutdownGrace, served: served, hangups: hangups, closes: closes}).untilTold()
+}
+
+// serving is a server that has started.
+type serving struct {
+	app     *app
+	server  *server.Server
+	log     zerolog.Logger
+	grace   time.Duration
+	served  <-chan error
+	hangups <-chan os.Signal
+	closes  bool // the terminal closes with a hangup; otherwise it has the tokens read again
+}
+
+// untilTold serves until a signal tells it to stop, or it cannot go on, and tells a supervisor.
+func (s *serving) untilTold() error {
+	supervisor := supervisedBy(os.Getenv, s.log)
+	supervisor.tell("READY=1")
+	defer supervisor.watch(s.server.Pulse().Beat)()
+	stop := func(why os.Signal) error {
+		supervisor.tell("STOPPING=1")
+		return s.app.stop(s.log, s.server, s.grace, why)
+	}
 	for {
 		select {
-		case err := <-served:
-			return errors.Join(err, a.shutdown(srv, s.ShutdownGrace))
-		case <-hangups:
-			if !closes {
-				srv.ReloadTokens()
-				continue
+		case err := <-s.served:
+			return errors.Join(err, s.app.shutdown(s.server, s.grace))
+		case <-s.hangups:
+			if s.closes {
+				return stop(syscall.SIGHUP)
 			}
-			return a.stop(log, srv, s.ShutdownGrace, syscall.SIGHUP)
-		case signal := <-a.stops:
-			return a.stop(log, srv, s.ShutdownGrace, signal)
+			s.server.ReloadTokens()
+		case signal := <-s.app.stops:
+			return stop(signal)
 		}
 	}
 }
