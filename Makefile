@@ -40,6 +40,7 @@ WARM ?= 330
 ROUNDS ?= 3
 ONLY ?=
 AT ?=
+SYSTEM ?=
 REWRITE ?=
 
 TOOLS := bin/tools
@@ -55,6 +56,26 @@ run: build ## build, then serve on LISTEN (127.0.0.1:8080) with the data in DATA
 .PHONY: build
 build: ## build ./bin/codeq; needs no C compiler
 	go build -trimpath -ldflags '$(LDFLAGS)' -o bin/codeq ./cmd/codeq
+
+# A release has the first number of the change log, and the time of its commit.
+RELEASE = $(shell sed -n 's/^## \([0-9][0-9.]*\) .*/\1/p' CHANGELOG.md | head -n 1)
+RELEASED = -version '$(RELEASE)' -commit '$(COMMIT)' -time "$$(git log -1 --format=%ct)" -only '$(SYSTEM)'
+
+.PHONY: release
+release: $(TOOLS)/release ## build archives for every system, or for SYSTEM=linux/amd64, with checksums and bills of materials, in bin/release
+	@$(TOOLS)/release $(RELEASED) -out bin/release
+	@cat bin/release/SHA256SUMS
+
+.PHONY: reproduce
+reproduce: release ## build the release once more, from the commit, in another directory and without caches, and compare
+	@dir=$$(mktemp -d); trap 'chmod -R u+w "$$dir"; rm -rf "$$dir"' EXIT; \
+		git archive HEAD | tar -x -C "$$dir" --one-top-level=sources; \
+		GOCACHE="$$dir/cache" $(TOOLS)/release $(RELEASED) -root "$$dir/sources" -out "$$dir/release"; \
+		diff bin/release/SHA256SUMS "$$dir/release/SHA256SUMS" && echo 'the same bytes twice'
+
+.PHONY: image
+image: $(TOOLS)/image ## make a container image for linux/amd64 and linux/arm64, or for SYSTEM, without a daemon, in bin/image
+	@$(TOOLS)/image -version '$(RELEASE)' -commit '$(COMMIT)' -time "$$(git log -1 --format=%ct)" -only '$(SYSTEM)' -out bin/image
 
 .PHONY: quick
 quick: ## vet and the short tests that need no process of their own; fails when that takes more than QUICKTIME=60 seconds
@@ -240,6 +261,12 @@ clean: ## remove what was built; the data of `make run` stays
 # what the program needs. Once downloaded they build without a network.
 $(TOOLS)/testsum: $(wildcard internal/tools/testsum/*.go) internal/tools/go.mod
 	@go -C internal/tools build -o ../../$(TOOLS)/ ./testsum
+
+$(TOOLS)/release: $(wildcard internal/tools/release/*.go) internal/tools/go.mod
+	@go -C internal/tools build -o ../../$(TOOLS)/ ./release
+
+$(TOOLS)/image: $(wildcard internal/tools/image/*.go) internal/tools/go.mod
+	@go -C internal/tools build -o ../../$(TOOLS)/ ./image
 
 $(TOOLS)/staticcheck: internal/tools/go.mod
 	@go -C internal/tools build -o ../../$(TOOLS)/ honnef.co/go/tools/cmd/staticcheck

@@ -20,6 +20,10 @@ import (
 // Each record names its fields once, in a method that hands them to a form in the
 // order of their numbers. The form writes, reads or prints them.
 
+// Format is the number of the form of keys and records in a data directory. A program that writes
+// another form has another number, and reads this one too: docs/upgrading.md.
+const Format = 5
+
 // ErrDamaged is what a decoder says of bytes that no encoder of this package made.
 var ErrDamaged = errors.New("damaged value")
 

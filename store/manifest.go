@@ -30,7 +30,7 @@ const (
 	databaseName    = "db"
 	ballastName     = "ballast"
 	lockName        = "LOCK"
-	manifestVersion = 5
+	manifestVersion = record.Format
 	stateNew        = "new"
 	stateReady      = "ready"
 	stateBackup     = "backup"

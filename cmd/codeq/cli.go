@@ -48,7 +48,7 @@ type others struct {
 	Docs       docsCmd       `cmd:"" group:"Other" without:"url,token,tenant,ca,client-cert" eg:"codeq docs\ncodeq docs --write ./site" help:"Show the documents of this version in a browser."`
 	Completion completionCmd `cmd:"" group:"Other" without:"url,token,tenant,ca,client-cert,json,quiet" help:"Print the completion script for bash, zsh or fish."`
 	Version    versionCmd    `cmd:"" group:"Other" eg:"codeq version" help:"Show the version of this program and of the server."`
-	Help       helpCmd       `cmd:"" group:"Other" without:"url,token,tenant,ca,client-cert,json,quiet" pages:"" eg:"codeq help queue set\ncodeq help exit-codes" help:"Show the help of a command, or the table of exit-codes."`
+	Help       helpCmd       `cmd:"" group:"Other" without:"url,token,tenant,ca,client-cert,json,quiet" pages:"" eg:"codeq help queue set\ncodeq help exit-codes" help:"Show the help of a command, the table of exit-codes, or the manual page."`
 	TestServer testServerCmd `cmd:"" name:"test-server" group:"Other" without:"url,token,tenant,ca,client-cert" eg:"codeq test-server --until-eof" help:"Run a server for tests, in memory and with a clock that you move."`
 	Conform    conformCmd    `cmd:"" group:"Other" without:"url,token,tenant,ca,client-cert" eg:"codeq conform -- ./driver" help:"Try an SDK in any language, named by its driver."`
 }

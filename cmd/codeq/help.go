@@ -12,7 +12,7 @@ import (
 )
 
 type helpCmd struct {
-	Words []string `arg:"" optional:"" name:"command" choice:"exit-codes" help:"Command whose help is shown, like queue set, or exit-codes."`
+	Words []string `arg:"" optional:"" name:"command" choice:"exit-codes man" help:"Command whose help is shown, like queue set, or exit-codes, or man for the manual page in roff."`
 }
 
 // Run shows what --help behind the same words shows.
@@ -21,6 +21,9 @@ func (h *helpCmd) Run(a *app) error {
 		return a.showExitCodes()
 	}
 	var c cli
+	if slices.Equal(h.Words, []string{"man"}) {
+		return writeManual(a.out, c.parser(a, nil, func(int) {}).Model)
+	}
 	_, err := c.parse(a, append(h.Words, "--help"))
 	if err != nil && len(h.Words) == 1 && wire.Nearest(h.Words[0], []string{"exit-codes"}) != "" {
 		return wrong("there is no page %.40q, did you mean \"codeq help exit-codes\"?", h.Words[0])

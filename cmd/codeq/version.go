@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"codeq/client"
+	"codeq/record"
+	"codeq/wire"
 )
 
 // versionPatience is how long "codeq version" looks for a server.
@@ -14,9 +16,9 @@ const versionPatience = 2 * time.Second
 
 type versionCmd struct{}
 
-// programVersion is what this program is, in a line.
+// programVersion is what this program is and speaks, in a line.
 func programVersion() string {
-	return fmt.Sprintf("codeq %s, commit %s, %s", version, commit, runtime.Version())
+	return fmt.Sprintf("codeq %s, commit %s, %s, protocol %s, data format %d", version, commit, runtime.Version(), wire.Subprotocol, record.Format)
 }
 
 // Run shows what this program is, and what the server is if one answers.
@@ -27,11 +29,13 @@ func (v *versionCmd) Run(a *app) error {
 		server, failed := c.Version(ctx)
 		if a.JSON {
 			return a.writeJSON(struct {
-				Version string `json:"version"`
-				Commit  string `json:"commit"`
-				Go      string `json:"go"`
-				Server  string `json:"server,omitempty"`
-			}{version, commit, runtime.Version(), server})
+				Version    string `json:"version"`
+				Commit     string `json:"commit"`
+				Go         string `json:"go"`
+				Protocol   string `json:"protocol"`
+				DataFormat int    `json:"dataFormat"`
+				Server     string `json:"server,omitempty"`
+			}{version, commit, runtime.Version(), wire.Subprotocol, record.Format, server})
 		}
 		if failed != nil {
 			server = "none answers; " + sentence(failed)

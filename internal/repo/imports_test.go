@@ -56,7 +56,7 @@ var importTable = map[string]string{
 	"internal/testserver": "internal/auth internal/server",
 	"client/codeqtest":    "client internal/testserver | wire",
 	"internal/server":     "internal/httpapi internal/artifact internal/auth internal/callback internal/events internal/identity internal/meter internal/needs internal/paced internal/peer internal/replica internal/tracing internal/watch internal/yamlfile mailbox session shard shardactor store ui wire | client internal/audit test/blackbox",
-	"cmd/codeq":           "client config internal/audit internal/auth internal/docsite internal/identity internal/keeper internal/peer internal/plot internal/replica internal/yamlfile loadtest internal/conform internal/server internal/testserver store wire | record test/blackbox",
+	"cmd/codeq":           "client config internal/audit internal/auth internal/docsite internal/identity internal/keeper internal/peer internal/plot internal/replica internal/yamlfile loadtest internal/conform internal/server internal/testserver record store wire | test/blackbox",
 
 	// The simulator drives the parts themselves; the others below test drive the
 	// built program, and know the words of its sockets.
