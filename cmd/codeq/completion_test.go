@@ -32,15 +32,15 @@ var completions = []struct {
 	{"codeq work mail -- tool --wi", true, ""},
 }
 
-// shells complete a line by the script that is in the variable script, the words of it
-// being their arguments.
+// shells complete a line by the script in the file that the variable script names, the words of it
+// being their arguments. A variable itself has room for 128 KiB, and the script for fish is longer.
 var shells = map[string]string{
-	"bash": `set -u; eval "$script"
+	"bash": `set -u; source "$script"
 		COMP_WORDS=("$@") COMP_CWORD=$(($# - 1)); _codeq; printf '%s\n' "${COMPREPLY[@]-}"`,
 	// compadd works only while somebody types: what it would be given is printed.
 	"zsh": `compdef() { :; }; compadd() { shift; for w in "$@"; do [[ $w == $current* ]] && print -r -- $w; done; }; _files() { :; }
-		eval "$script"; words=("$@") CURRENT=$#; _codeq; true`,
-	"fish": `eval "$script"; complete -C (string join ' ' -- $argv) | string replace -r '\t.*' ''; true`,
+		source "$script"; words=("$@") CURRENT=$#; _codeq; true`,
+	"fish": `source "$script"; complete -C (string join ' ' -- $argv) | string replace -r '\t.*' ''; true`,
 }
 
 func TestU10ShellsComplete(t *testing.T) {
@@ -54,6 +54,7 @@ func TestU10ShellsComplete(t *testing.T) {
 			if code != exitFine || errs != "" {
 				t.Fatalf("exit code %d, %s", code, errs)
 			}
+			file := fileWith(t, "script", script)
 			dir := t.TempDir() // without files, which are offered where no word is
 			for _, c := range completions {
 				args := append([]string{"-c", program}, strings.Split(c.line, " ")...)
@@ -62,7 +63,7 @@ func TestU10ShellsComplete(t *testing.T) {
 				}
 				cmd := exec.Command(path, args...)
 				cmd.Dir = dir
-				cmd.Env = append(cmd.Environ(), "script="+script)
+				cmd.Env = append(cmd.Environ(), "script="+file)
 				out, err := cmd.CombinedOutput()
 				got := strings.Fields(string(out))
 				want := strings.Fields(c.want)
