@@ -3,6 +3,7 @@ package server
 import (
 	"net/http"
 	"net/http/httptest"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -21,22 +22,23 @@ func TestRequestsWaitForTheNextLeader(t *testing.T) {
 	for name, c := range map[string]struct {
 		path, want string
 		after      time.Duration
-		happens    func(d *door, known *bool, changed chan struct{})
+		happens    func(d *door, known *atomic.Bool, changed chan struct{})
 		not        http.Handler
 	}{
 		"nobody is elected":    {"/v1/codeq/tasks", "follower", waitsForLeader, nil, nil},
-		"another one leads":    {"/v1/codeq/tasks", "follower", time.Second, func(_ *door, known *bool, changed chan struct{}) { *known = true; close(changed) }, nil},
-		"this node leads":      {"/v1/codeq/tasks", "leader", time.Second, func(d *door, _ *bool, _ chan struct{}) { d.front.set(&leaderOf{lead}) }, nil},
+		"another one leads":    {"/v1/codeq/tasks", "follower", time.Second, func(_ *door, known *atomic.Bool, changed chan struct{}) { known.Store(true); close(changed) }, nil},
+		"this node leads":      {"/v1/codeq/tasks", "leader", time.Second, func(d *door, _ *atomic.Bool, _ chan struct{}) { d.front.set(&leaderOf{lead}) }, nil},
 		"health does not wait": {"/healthz", "follower", 0, nil, nil},
-		"it led, and follows": {"/v1/codeq/tasks", "follower", time.Second, func(d *door, known *bool, _ chan struct{}) {
-			*known = true
+		"it led, and follows": {"/v1/codeq/tasks", "follower", time.Second, func(d *door, known *atomic.Bool, _ chan struct{}) {
+			known.Store(true)
 			d.front.set(d)
 		}, &leaderOf{leaves}},
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			known, changed := false, make(chan struct{})
+			var known atomic.Bool
+			changed := make(chan struct{})
 			f := newFront(says("starting"))
-			d := &door{front: f, follower: says("follower"), known: func() (bool, <-chan struct{}) { return known, changed }}
+			d := &door{front: f, follower: says("follower"), known: func() (bool, <-chan struct{}) { return known.Load(), changed }}
 			if f.set(d); c.not != nil {
 				f.set(c.not)
 			}
