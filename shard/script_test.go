@@ -68,7 +68,9 @@ type scriptWorld struct {
 	// control are messages that consumers posted, for the next round.
 	control []Message
 	rounds  uint64
-	tokens  []wire.Token
+	// takeover is that of the next core.
+	takeover bool
+	tokens   []wire.Token
 	// drawn are the tasks whose ids the shard has drawn itself.
 	drawn []wire.TaskID
 	sinks map[Sink]string
@@ -122,7 +124,7 @@ func (w *scriptWorld) load() {
 	w.rounds++
 	w.core = New(Config{
 		Shards: w.store.Shards(), Shard: w.shard, Seed: [32]byte{byte(w.rounds)}, Index: w.keys, Limits: w.limits, Retention: w.retention,
-		LimiterOf: w.limiterOf,
+		LimiterOf: w.limiterOf, Takeover: w.takeover,
 	}, w.store.Span(w.shard), recovered, w.nowMs)
 }
 
@@ -167,7 +169,9 @@ func (w *scriptWorld) run(d *datadriven.TestData) (string, error) {
 		w.retention = Retention{DoneForMs: int64(scriptInt(d.CmdArgs, "done")) * 1000, DeadForMs: int64(scriptInt(d.CmdArgs, "dead")) * 1000}
 		w.load()
 		return "", nil
-	case "restart":
+	case "restart", "takeover":
+		w.takeover = d.Cmd == "takeover"
+		w.nowMs += 1000 * int64(scriptInt(d.CmdArgs, "after"))
 		w.consumers = make(map[string]*scriptConsumer)
 		w.control = nil
 		clear(w.limiters)

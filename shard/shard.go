@@ -33,6 +33,8 @@ type Config struct {
 	Limits Limits
 	// Retention is the default of queues that set none.
 	Retention Retention
+	// Takeover: another node of the cluster had the shard before, and nobody while it was lost.
+	Takeover bool
 	// PublicURL begins the URLs in callbacks, such as https://codeq.example.com.
 	PublicURL string
 	// TraceParent returns, for a task that was posted with the traceparent parent, that for the
@@ -225,13 +227,13 @@ func New(c Config, span *store.Span, r *store.Recovered, nowMs int64) *Shard {
 	}
 	s.restoreNamed(r.Named)
 	for i := range r.Leased {
-		s.restoreLease(&r.Leased[i], nowMs)
+		s.restoreLease(&r.Leased[i], nowMs, c.Takeover)
 	}
 	s.restoreKeys(r.LimitedKeys)
 	return s
 }
 
-func (s *Shard) restoreLease(found *store.LeasedTask, nowMs int64) {
+func (s *Shard) restoreLease(found *store.LeasedTask, nowMs int64, takeover bool) {
 	found.Task.Location, found.Task.Status = wire.LocationInProgress, wire.StatusInProgress
 	e := &lease.Entry{
 		Task: &found.Task, Lease: found.Lease,
@@ -244,6 +246,10 @@ func (s *Shard) restoreLease(found *store.LeasedTask, nowMs int64) {
 	if !found.Lease.Session.IsZero() {
 		e.Gone = true
 		expires = min(found.Lease.DeadlineMs, nowMs+resumeGraceMs)
+		if takeover {
+			// Nobody could extend it while no node led.
+			expires = nowMs + resumeGraceMs
+		}
 	}
 	s.leases.Grant(e, expires)
 	s.restoreKey(&found.Task)

@@ -28,8 +28,8 @@ type EngineOptions struct {
 	// Gates connects the store's callbacks with the engine; the same value's
 	// methods were given to store.Open.
 	Gates *Gates
-	// StartClock is called once with the latest engine time in the store and
-	// returns the engine's clock in Unix milliseconds, which must never run
+	// StartClock is called once with the latest engine time in the store, or of a leader
+	// of the cluster before, and returns the engine's clock in Unix milliseconds, which must never run
 	// backwards nor start before that time.
 	StartClock func(latestMs int64) (nowMs func() int64)
 	// Random is the source of ids, tokens and jitter; crypto/rand outside
@@ -77,6 +77,9 @@ type Observed struct {
 	Outcome  *shard.Outcome
 	// Batch is the number whose sync makes the round durable.
 	Batch uint64
+	// Unknown is a round of a node that led its cluster no more when its batch was to be
+	// committed: the batch may happen, and its effects are dropped. Batch is the one before.
+	Unknown bool
 }
 
 // DefaultMailbox bounds the messages that wait for one shard, so that an accepted
@@ -151,7 +154,7 @@ type Engine struct {
 func NewEngine(o EngineOptions) (*Engine, error) {
 	shards := o.Store.Shards()
 	recovered := make([]*store.Recovered, shards)
-	var latestMs int64
+	latestMs, takeover := o.Store.Takeover()
 	for shardNo := range shards {
 		r, err := o.Store.Span(shardNo).Load()
 		if err != nil {
@@ -198,7 +201,7 @@ func NewEngine(o EngineOptions) (*Engine, error) {
 		span := o.Store.Span(shardNo)
 		core := shard.New(shard.Config{
 			Shard: shardNo, Shards: shards, Seed: seed, Index: o.Index, Limits: o.Limits, Retention: o.Retention,
-			PublicURL: o.PublicURL, TraceParent: o.TraceParent, LimiterOf: e.limiters.of, BacklogOf: func(tenant string) shard.Backlog { return e.limits.Of(tenant) },
+			PublicURL: o.PublicURL, TraceParent: o.TraceParent, Takeover: takeover, LimiterOf: e.limiters.of, BacklogOf: func(tenant string) shard.Backlog { return e.limits.Of(tenant) },
 		}, span, recovered[shardNo], e.nowMs())
 		e.loops = append(e.loops, &loop{
 			box: mailbox.NewAt(limits, e.nowMs, tenantOf), core: core, span: span, guard: o.Store.Guard(),

@@ -58,6 +58,7 @@ func (l *loop) handle(batch []shard.Message) time.Duration {
 		}
 		if errors.Is(err, store.ErrNotLeader) {
 			l.deposed = true
+			l.show(&Observed{NowMs: now, Space: space, Messages: rest[:out.Taken], Outcome: &out, Batch: l.applied, Unknown: true})
 			clear(batch)
 			return actor.Forever
 		}
@@ -68,12 +69,7 @@ func (l *loop) handle(batch []shard.Message) time.Duration {
 		l.applied = applied
 		l.rounds.Add(1)
 		l.figures.round(&out)
-		if l.observe != nil {
-			l.observe(&Observed{
-				Shard: l.span.Shard(), NowMs: now, Space: space,
-				Messages: rest[:out.Taken], Outcome: &out, Batch: applied,
-			})
-		}
+		l.show(&Observed{NowMs: now, Space: space, Messages: rest[:out.Taken], Outcome: &out, Batch: applied})
 		rest = rest[out.Taken:]
 		if free := l.gate.put(applied, &out); free != nil {
 			l.core.ReuseEvents(free)
@@ -88,6 +84,13 @@ func (l *loop) handle(batch []shard.Message) time.Duration {
 		if out.NextAtMs == 0 {
 			return actor.Forever
 		}
-		return time.Duration(max(out.NextAtMs-now, 1)) * time.Millisecond
+		// The commit may have taken its time: in a cluster it waits for other nodes.
+		return time.Duration(max(out.NextAtMs-l.nowMs(), 1)) * time.Millisecond
+	}
+}
+
+func (l *loop) show(o *Observed) {
+	if o.Shard = l.span.Shard(); l.observe != nil {
+		l.observe(o)
 	}
 }

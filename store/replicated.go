@@ -24,6 +24,8 @@ type Replicator interface {
 	Replicate(shard int, number uint64, batch []byte) error
 	// StillLeads returns nil if this node led at a moment after the call, or ErrNotLeader.
 	StillLeads() error
+	// LatestMs is the latest time of a leader before, in Unix milliseconds.
+	LatestMs() int64
 }
 
 // replication is what a store of a cluster has beside that of a server alone.
@@ -52,6 +54,15 @@ func (s *Store) Lead(r Replicator, synced func(shard int, upTo uint64)) (*Store,
 		return nil, errors.Join(err, lead.Close())
 	}
 	return lead, nil
+}
+
+// Takeover says whether the store is that of a node that has taken the lead of a cluster, and
+// the latest time of a leader before it, in Unix milliseconds.
+func (s *Store) Takeover() (latestMs int64, is bool) {
+	if s.replicator == nil {
+		return 0, false
+	}
+	return s.replicator.LatestMs(), true
 }
 
 // Deposed tells whoever waits for the store of a leader that it leads no more.

@@ -63,6 +63,23 @@ func appendEntry(b []byte, h *head, parts []*waiting) []byte {
 	return b
 }
 
+// entry is an entry of batches of this node as the leader. Any goroutine.
+func (m *machine) entry(epoch uint64, nowMs int64, parts []*waiting) []byte {
+	at := m.latest.Load()
+	size := entryHeadBytes
+	for _, p := range parts {
+		size += len(p.bytes) + 3*binary.MaxVarintLen64
+	}
+	h := head{kind: kindBatches, epoch: epoch, nowMs: nowMs, checked: at.index, digest: at.digest}
+	return appendEntry(make([]byte, 0, size), &h, parts)
+}
+
+// opening is the entry that opens an epoch of this node. Any goroutine.
+func (m *machine) opening() []byte {
+	at := m.latest.Load()
+	return appendEntry(nil, &head{kind: kindOpen, nowMs: at.nowMs, checked: at.index, digest: at.digest}, nil)
+}
+
 // parseEntry takes an entry apart. The batches are within data.
 func parseEntry(data []byte) (h head, parts []part, err error) {
 	if len(data) < entryHeadBytes || crc32.Checksum(data[5:], castagnoli) != binary.LittleEndian.Uint32(data[1:]) {

@@ -65,7 +65,7 @@ func (l *Lease) Lost() <-chan struct{} { return l.lost }
 // earlier.
 func (l *Lease) SetClock(nowMs func() int64) { l.nowMs.Store(&nowMs) }
 
-// LatestMs is the latest time of a leader before, in Unix milliseconds.
+// LatestMs implements store.Replicator.
 func (l *Lease) LatestMs() int64 { return l.node.machine.latest.Load().nowMs }
 
 // Replicate implements store.Replicator.
@@ -166,16 +166,11 @@ func (l *Lease) take() (parts []*waiting) {
 
 // send hands an entry to raft, in the order of the entries, and waits for it beside.
 func (l *Lease) send(parts []*waiting) {
-	at := l.node.machine.latest.Load()
-	h := head{kind: kindBatches, epoch: l.epoch, checked: at.index, digest: at.digest}
+	nowMs := int64(0)
 	if clock := l.nowMs.Load(); clock != nil {
-		h.nowMs = (*clock)()
+		nowMs = (*clock)()
 	}
-	size := entryHeadBytes
-	for _, p := range parts {
-		size += len(p.bytes) + 3*binaryMaxVarint
-	}
-	future := l.node.raft.Apply(appendEntry(make([]byte, 0, size), &h, parts), 0)
+	future := l.node.raft.Apply(l.node.machine.entry(l.epoch, nowMs, parts), 0)
 	l.done.Go(func() {
 		answers, err := outcome(future)
 		if err != nil {
@@ -194,8 +189,6 @@ func (l *Lease) send(parts []*waiting) {
 	})
 }
 
-const binaryMaxVarint = 10
-
 // outcome waits for an entry of batches, and says which of them the database has.
 func outcome(future raft.ApplyFuture) ([]bool, error) {
 	if err := future.Error(); err != nil {
@@ -210,9 +203,7 @@ func outcome(future raft.ApplyFuture) ([]bool, error) {
 
 // open commits the entry that opens an epoch.
 func (n *Node) open() (epoch uint64, err error) {
-	at := n.machine.latest.Load()
-	h := head{kind: kindOpen, nowMs: at.nowMs, checked: at.index, digest: at.digest}
-	future := n.raft.Apply(appendEntry(nil, &h, nil), 0)
+	future := n.raft.Apply(n.machine.opening(), 0)
 	if err := future.Error(); err != nil {
 		return 0, err
 	}

@@ -126,27 +126,11 @@ func config(o *Options) *raft.Config {
 	return c
 }
 
-// openState opens log and snapshots, and takes over a snapshot that the database is behind: one
-// that was received, or lost its power, before the database had it.
+// openState opens the copy of the database and the log.
 func (n *Node) openState(o *Options) (err error) {
-	if n.snapshots, err = openSnapshots(o.FS, o.Dir); err != nil {
+	var newest *snapshotMeta
+	if n.machine, n.snapshots, newest, err = openDatabase(o); err != nil {
 		return err
-	}
-	if n.machine, err = newMachine(o.Store, n.snapshots, o.Fatal); err != nil {
-		return err
-	}
-	newest, err := n.snapshots.newest()
-	if err != nil {
-		return err
-	}
-	if newest != nil {
-		n.machine.members.Store(newest.ConfigurationIndex)
-	}
-	if newest != nil && n.machine.at.index < newest.Position {
-		o.Log.Warn().Uint64("database", n.machine.at.index).Uint64("snapshot", newest.Position).Msg("the database is behind the newest snapshot, which takes its place")
-		if err := errors.Join(o.Store.Swap(n.snapshots.path(newest.ID, dataName)), n.machine.load()); err != nil {
-			return err
-		}
 	}
 	db, err := store.OpenLog(o.FS, o.FS.PathJoin(o.Dir, logName), o.Log, o.Fatal)
 	if err != nil {
@@ -159,6 +143,26 @@ func (n *Node) openState(o *Options) (err error) {
 		return errors.Join(err, db.Close())
 	}
 	return nil
+}
+
+// openDatabase opens the database and the snapshots, and takes over a snapshot that the database
+// is behind: one that was received, or lost its power, before the database had it.
+func openDatabase(o *Options) (m *machine, s *snapshots, newest *snapshotMeta, err error) {
+	if s, err = openSnapshots(o.FS, o.Dir); err != nil {
+		return nil, nil, nil, err
+	}
+	if m, err = newMachine(o.Store, s, o.Fatal); err != nil {
+		return nil, nil, nil, err
+	}
+	if newest, err = s.newest(); err != nil || newest == nil {
+		return m, s, nil, err
+	}
+	m.members.Store(newest.ConfigurationIndex)
+	if m.at.index < newest.Position {
+		o.Log.Warn().Uint64("database", m.at.index).Uint64("snapshot", newest.Position).Msg("the database is behind the newest snapshot, which takes its place")
+		err = errors.Join(o.Store.Swap(s.path(newest.ID, dataName)), m.load())
+	}
+	return m, s, newest, err
 }
 
 // mustReach refuses a directory whose log begins behind what the database has.

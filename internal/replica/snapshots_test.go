@@ -47,12 +47,6 @@ func sinkOf(t *testing.T, n *Node, meta *raft.SnapshotMeta) raft.SnapshotSink {
 	return into
 }
 
-// counted is what raft hands to Restore.
-type counted struct{ io.ReadCloser }
-
-// WrappedReadCloser implements raft.ReadCloserWrapper.
-func (c counted) WrappedReadCloser() io.ReadCloser { return c.ReadCloser }
-
 // A power cut while a snapshot is received and taken over leaves the old database or the new
 // one, and the new one if the snapshot is there: raft begins behind it.
 func TestAPowerCutWhileASnapshotIsReceived(t *testing.T) {

@@ -45,9 +45,6 @@ func (s *Server) engineOptions(gates *shardactor.Gates, budget memory) shardacto
 			DoneForMs: s.o.RetentionFor.Milliseconds(), DeadForMs: s.o.DLQRetentionFor.Milliseconds(),
 		},
 		StartClock: func(floorMs int64) func() int64 {
-			if s.lead != nil {
-				floorMs = max(floorMs, s.lead.lease.LatestMs())
-			}
 			clock := newEngineClock(floorMs, s.o.Time)
 			clock.tell = s.clockDiffers
 			return clock.NowMs

@@ -223,17 +223,17 @@ func (w *world) runs(shardNo int, run func()) {
 	}
 }
 
-// noteBehind looks at what a run has left.
-func (w *world) noteBehind(shard int) {
+// noteBehind looks at what a run has left that began at a time.
+func (w *world) noteBehind(shard int, nowMs int64) {
 	b, left := &w.server.behind[shard], w.server.engine.MailboxFigures(shard).New
 	was := b.is
 	b.is = left > 0
 	if b.is && !was {
-		b.sinceMs = w.nowMs
+		b.sinceMs = nowMs
 	}
 	perDrain := w.shape.mailbox.NewPerDrain
-	b.look(left, perDrain, max(perDrain/shrinkPart, 1), w.nowMs)
-	if !b.is && b.now(w.nowMs) == 0 {
+	b.look(left, perDrain, max(perDrain/shrinkPart, 1), nowMs)
+	if !b.is && b.now(nowMs) == 0 {
 		b.bound = 0
 	}
 }

@@ -12,7 +12,8 @@
 // Pebble starts for itself cannot be seen in what the world reads, because
 // tables are written only when a step says so.
 //
-// world.go is the scheduler, server.go the process with its disk, conn.go the
+// world.go is the scheduler, server.go the process with its disk, lives.go how it ends and
+// begins, cluster.go three of them and the log between them, conn.go the
 // server's half of a socket, client.go and producer.go who speaks to it,
 // moments.go what they must do just then,
 // model.go, rules.go and verdict.go the model with every property of a round,

@@ -336,8 +336,8 @@ func (m *model) rollback() {
 }
 
 // restart begins anew over what is on the disk: sessions are gone, and their
-// deliveries count as confirmed and have the grace to be carried on.
-func (m *model) restart(nowMs int64) {
+// deliveries count as confirmed and have the grace to be carried on. At a takeover all of it.
+func (m *model) restart(nowMs int64, takeover bool) {
 	m.forgetSockets()
 	clear(m.waiters)
 	m.settings.spread()
@@ -362,6 +362,9 @@ func (m *model) restart(nowMs int64) {
 			m.findReport(t)
 			t.confirmed, t.gone, t.restored, t.undelivered = true, true, true, 0
 			t.lapseMs = min(t.ackedMs, nowMs+graceMs)
+			if takeover {
+				t.lapseMs = nowMs + graceMs
+			}
 			if t.session.IsZero() {
 				// No socket of it can have ended.
 				t.gone, t.lapseMs = false, max(t.ackedMs, nowMs+graceMs)

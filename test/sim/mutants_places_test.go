@@ -19,6 +19,8 @@ type mutant struct {
 	also []edit
 	// big faults show in big worlds only, of which there are few.
 	big bool
+	// nodes faults are of a cluster, and show in worlds of three nodes only.
+	nodes bool
 	// test is who must catch a fault that nobody sees from outside, as package and
 	// name; empty for the simulator.
 	test string

@@ -83,6 +83,9 @@ func (m *mutant) run(dir, first string) (said string, err error) {
 		args = append(args, "-short", "-run=^"+name+"$", "../../"+in)
 	} else {
 		args = append(args, "-run=^TestSim$", ".", "-sim.for=2m", "-sim.brief", fmt.Sprint("-sim.big=", m.big))
+		if m.nodes {
+			args = append(args, "-sim.nodes=3")
+		}
 	}
 	if first != "" {
 		args = append(args, "-sim.first="+first)

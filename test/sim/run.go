@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"errors"
 	"fmt"
 	"runtime/debug"
 	"strings"
@@ -47,7 +48,7 @@ func run(s script, recording bool) (r report) {
 		if w.server == nil {
 			return
 		}
-		if err := w.server.close(); err != nil && r.failed == nil {
+		if err := errors.Join(w.server.close(), w.cluster.close()); err != nil && r.failed == nil {
 			r.failed = &violation{"a store closes", err.Error()}
 		}
 	}()
@@ -59,6 +60,7 @@ func run(s script, recording bool) (r report) {
 	w.drain()
 	w.mustBeEmpty()
 	w.audience.settle()
+	w.everyNodeHasAll()
 	return r
 }
 
@@ -68,6 +70,8 @@ func (r *report) caught(p any) {
 	case nil:
 	case *violation:
 		r.failed = p
+	case *death:
+		r.failed = &violation{"only a fault of the disk ends the process", p.cause.Error()}
 	default:
 		r.panicked = true
 		r.failed = &violation{"no invariant breaks", fmt.Sprintf("%v\n%s", p, where(debug.Stack()))}

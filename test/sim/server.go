@@ -3,9 +3,8 @@ package sim
 import (
 	"errors"
 	"fmt"
-	"math/rand/v2"
+	"io"
 	"runtime"
-	"slices"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -46,12 +45,9 @@ var errInjected = errors.New("injected fault")
 // death is the panic by which the process ends: it has no other way out.
 type death struct{ cause error }
 
-// server is one life of the process, and the disk that survives it.
-type server struct {
-	disk   *vfs.MemFS
-	store  *store.Store
-	engine *shardactor.Engine
-	gates  *shardactor.Gates
+// machine is a process with its disk, as long as the process lives.
+type machine struct {
+	disk *vfs.MemFS
 	// failSyncs makes syncs of the log fail, failTables that many writes of
 	// tables.
 	failSyncs  atomic.Bool
@@ -61,9 +57,23 @@ type server struct {
 	// holds is durable.
 	nextLog atomic.Bool
 	dead    atomic.Bool
+	// tables is how many there are, flushedAt what was free when they were written last.
+	tables    int
+	flushedAt int64
+}
+
+// server is one life of the process, in a cluster one time as the leader.
+type server struct {
+	*machine
+	store  *store.Store
+	engine *shardactor.Engine
+	gates  *shardactor.Gates
 	// silent is set while a sync is one that nobody hears of any more.
 	silent bool
 	life   int
+	random io.Reader
+	// lease is the time as the leader of a cluster, nil for a server alone.
+	lease *lease
 
 	behind []behind
 	// waiting is the new work in each mailbox, in the order in which it came, passed in how
@@ -77,8 +87,6 @@ type server struct {
 	durable  []uint64
 	// untold is what the last syncs made durable and nobody was told yet.
 	untold []syncedShard
-	// flushedAt is what was free when tables were written last.
-	flushedAt int64
 	// made are the effects that rounds made and nobody got yet, by their number.
 	made     map[shard.Effect]madeEffect
 	lastMade uint64
@@ -125,23 +133,50 @@ func (f faultyFS) ReuseForWrite(oldName, newName string, category vfs.DiskWriteC
 
 // boot opens the store and loads the engine, as a process does when it starts.
 func (w *world) boot(disk *vfs.MemFS) {
-	s := &server{disk: disk, life: w.lives, made: make(map[shard.Effect]madeEffect), events: newWatcher(w), notes: make([][]madeNote, w.shape.shards)}
-	w.lives++
-	s.gates = new(shardactor.Gates)
-	random := w.chance.bytesFor(s.life)
-	opened, err := store.Open(store.Options{
-		FS: faultyFS{errorfs.Wrap(disk, errorfs.InjectorFunc(s.fault))}, Dir: dataDir, Shards: w.shape.shards,
-		MemTableBytes: memTableBytes, CacheBytes: 1 << 20, Log: zerolog.Nop(), Random: random,
-		Fatal: s.fatal, LevelChanged: s.gates.SpaceChanged, DisableAutomaticCompactions: !w.shape.big,
-		Synced: func(shardNo int, upTo uint64) {
-			if !s.silent {
-				s.untold = append(s.untold, syncedShard{shardNo, upTo})
-			}
-		},
-	})
+	m := &machine{disk: disk}
+	if w.server != nil {
+		m.tables = w.server.tables
+	}
+	s := w.newServer(m)
+	o := w.storeOptions(s.machine)
+	o.Random, o.LevelChanged, o.Synced = s.random, s.gates.SpaceChanged, s.synced
+	opened, err := store.Open(o)
 	if err != nil {
 		violate("the store opens after every crash", "%v", err)
 	}
+	w.serve(s, opened)
+}
+
+func (w *world) newServer(m *machine) *server {
+	s := &server{machine: m, life: w.lives, made: make(map[shard.Effect]madeEffect), events: newWatcher(w), notes: make([][]madeNote, w.shape.shards)}
+	w.lives++
+	s.gates = new(shardactor.Gates)
+	s.random = w.chance.bytesFor(s.life)
+	return s
+}
+
+// files is the disk as the process sees it.
+func (m *machine) files() vfs.FS {
+	return faultyFS{errorfs.Wrap(m.disk, errorfs.InjectorFunc(m.fault))}
+}
+
+func (w *world) storeOptions(m *machine) store.Options {
+	return store.Options{
+		FS: m.files(), Dir: dataDir, Shards: w.shape.shards,
+		MemTableBytes: memTableBytes, CacheBytes: 1 << 20, Log: zerolog.Nop(),
+		Fatal: m.fatal, DisableAutomaticCompactions: !w.shape.big,
+	}
+}
+
+// synced is told by the store how far a shard is durable.
+func (s *server) synced(shardNo int, upTo uint64) {
+	if !s.silent {
+		s.untold = append(s.untold, syncedShard{shardNo, upTo})
+	}
+}
+
+// serve loads the engine over a store that is open.
+func (w *world) serve(s *server, opened *store.Store) {
 	s.store = opened
 	s.nextLog.Store(false)
 	w.server = s
@@ -157,8 +192,9 @@ func (w *world) boot(disk *vfs.MemFS) {
 	if w.shape.traced {
 		traceParent = handedOn
 	}
+	var err error
 	s.engine, err = shardactor.NewEngine(shardactor.EngineOptions{
-		Store: opened, Gates: s.gates, Random: random, Log: zerolog.Nop(), Fatal: s.fatal,
+		Store: opened, Gates: s.gates, Random: s.random, Log: zerolog.Nop(), Fatal: s.fatal,
 		Mailbox: w.shape.mailbox, Index: w.shape.index, Limits: w.shape.limits, Retention: w.shape.retention, Observe: w.observe, Events: observer, Notes: w.noted, Settings: follow, TraceParent: traceParent,
 		Heard: func(effects []shard.Effect) { w.delivered(effects, make([]uint64, w.shape.shards)) },
 		StartClock: func(latestMs int64) func() int64 {
@@ -189,6 +225,9 @@ func (w *world) startClock(latestMs int64) {
 	if latestMs > w.nowMs {
 		violate("time does not run ahead", "stored %d, now %d", latestMs, w.nowMs)
 	}
+	if l := w.server.lease; l != nil && latestMs < l.cluster.latestMs {
+		violate("time does not run back", "a leader said %d, the next one is told of %d", l.cluster.latestMs, latestMs)
+	}
 	if latestMs < w.model.durableMs {
 		violate("time does not run back", "it was %d when the newest durable batch was made, the start is told of %d", w.model.durableMs, latestMs)
 	}
@@ -196,18 +235,18 @@ func (w *world) startClock(latestMs int64) {
 }
 
 // fault is asked at every operation on a file.
-func (s *server) fault(op errorfs.Op) error {
+func (m *machine) fault(op errorfs.Op) error {
 	switch op.Kind {
 	case errorfs.OpFileSync, errorfs.OpFileSyncData, errorfs.OpFileSyncTo:
-		if s.failSyncs.Load() && strings.HasSuffix(op.Path, ".log") {
+		if m.failSyncs.Load() && strings.HasSuffix(op.Path, ".log") {
 			return errInjected
 		}
 	case errorfs.OpCreate:
 		if strings.HasSuffix(op.Path, ".log") {
-			s.nextLog.Store(true)
+			m.nextLog.Store(true)
 		}
 	case errorfs.OpFileWrite:
-		if strings.HasSuffix(op.Path, ".sst") && s.failTables.Load() > 0 && s.failTables.Add(-1) >= 0 {
+		if strings.HasSuffix(op.Path, ".sst") && m.failTables.Load() > 0 && m.failTables.Add(-1) >= 0 {
 			return errInjected
 		}
 	}
@@ -216,8 +255,8 @@ func (s *server) fault(op errorfs.Op) error {
 
 // fatal ends the process. Whoever else of Pebble or the store still runs is
 // stopped where it stands.
-func (s *server) fatal(err error) {
-	if s.dead.Swap(true) {
+func (m *machine) fatal(err error) {
+	if m.dead.Swap(true) {
 		runtime.Goexit()
 	}
 	panic(&death{err})
@@ -227,8 +266,19 @@ func (s *server) fatal(err error) {
 func (w *world) observe(o *shardactor.Observed) {
 	w.rounds++
 	s := w.server
+	if l := s.lease; l != nil && l.over && !o.Unknown && len(o.Outcome.Effects) > 0 {
+		violate("a node that leads no more says nothing", "shard %d: %s", o.Shard, describe(o.Outcome.Effects[0].Effect))
+	}
+	if o.Unknown {
+		if s.lease.landed[o.Shard] {
+			s.events.made(o.Shard, o.Batch+1, o.Outcome.Events)
+			w.tell(o)
+			w.model.round(o)
+		}
+		return
+	}
 	if o.Batch > s.applied[o.Shard] {
-		s.unsynced = true
+		s.unsynced = s.lease == nil
 		w.model.stampMs = max(w.model.stampMs, o.NowMs)
 	}
 	s.applied[o.Shard] = o.Batch
@@ -317,8 +367,12 @@ func (w *world) mustRun(shard int) bool {
 func (w *world) run(shard int) {
 	s := w.server
 	var sleep time.Duration
+	began := w.nowMs
 	w.runs(shard, func() { sleep = s.engine.Run(shard) })
-	w.noteBehind(shard)
+	if w.nowMs > began && sleep == time.Millisecond {
+		sleep = 0 // the least, though it was due while the batch was on its way
+	}
+	w.noteBehind(shard, began)
 	s.wakeAtMs[shard] = w.nowMs + min(sleep.Milliseconds(), sleepMostMs)
 	free := s.store.Guard().FreeBytes()
 	if s.flushedAt-free >= flushBytes || s.nextLog.Load() {
@@ -332,83 +386,6 @@ func (w *world) tick() {
 	written := s.flushedAt - s.store.Guard().FreeBytes()
 	s.store.Guard().Tick(time.UnixMilli(w.nowMs))
 	s.flushedAt = s.store.Guard().FreeBytes() + written
-}
-
-// crash is a power cut: what was not synced is lost, or, if kept, was synced
-// just now and nobody was told.
-func (w *world) crash(left bool) {
-	s := w.server
-	w.crashes++
-	w.trace.say("  the power goes (unsynced data %s)", map[bool]string{true: "kept", false: "lost"}[left])
-	s.silent = true
-	percent := 0
-	if left && !s.failSyncs.Load() {
-		if err := s.store.Barrier(); err != nil {
-			violate("a sync that can succeed does", "%v", err)
-		}
-		w.model.durable()
-		percent = 100
-	}
-	// All or nothing is kept, so no number is drawn that the story depends on.
-	disk := s.disk.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: percent, RNG: rand.New(rand.NewPCG(1, 1))})
-	disk.TestingSetDiskUsage(vfs.DiskUsage{AvailBytes: uint64(w.freeBytes), TotalBytes: diskBytes})
-	died := s.dead.Load()
-	if err := s.close(); err != nil && !died {
-		violate("a store closes", "%v", err)
-	}
-	w.audience.ended()
-	w.model.rollback()
-	w.replaced = w.replaced[:0]
-	for _, c := range slices.Clone(w.conns) {
-		c.serverDied()
-	}
-	w.httpDied()
-	if w.shape.setBack {
-		w.backMs = pick(w.chance, []int64{0, 1, 500, 60_000, 3600_000})
-	}
-	w.boot(disk)
-	if w.backMs > 0 {
-		w.trace.say("  the wall clock was set back by %d ms, it is %s", w.backMs, w.clock())
-	}
-	w.model.restart(w.nowMs)
-	w.startHooks()
-	w.files.lookAtAll()
-	w.forgetDeleted()
-	w.compareAll(16)
-}
-
-// close ends the memory of a life in good order, on a disk nobody looks at
-// again. Otherwise each life would be kept by the goroutines of its Pebble.
-func (s *server) close() (err error) {
-	s.dead.Store(true)
-	s.silent = true
-	s.failSyncs.Store(false)
-	defer func() {
-		// Pebble may panic over what a fault or a broken invariant left open.
-		if p := recover(); p != nil {
-			err = fmt.Errorf("close: %v", p)
-		}
-	}()
-	return s.store.Close()
-}
-
-// die runs f, in which the process may end by itself.
-func (w *world) die(f func()) {
-	defer func() {
-		p := recover()
-		if d, ok := p.(*death); ok {
-			w.trace.say("  the process ends: %v", d.cause)
-			if !strings.Contains(d.cause.Error(), errInjected.Error()) {
-				violate("only a fault of the disk ends the process", "%v", d.cause)
-			}
-			w.crash(false)
-			return
-		}
-		if p != nil {
-			panic(p)
-		}
-	}()
-	f()
 }
 
 // checkStore reads the whole database against itself.

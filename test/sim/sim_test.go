@@ -22,6 +22,7 @@ var (
 	stepsFlag = flag.Int("sim.steps", 6000, "steps of a run")
 	forFlag   = flag.Duration("sim.for", 0, "run seeds for so long instead of a fixed number")
 	bigFlag   = flag.Bool("sim.big", false, "run only seeds whose worlds have payloads that fill what may be untaken")
+	nodesFlag = flag.Int("sim.nodes", 0, "run only seeds whose worlds have so many nodes: 1 is a server alone, 3 a cluster")
 	briefFlag = flag.Bool("sim.brief", false, "make each run once, tell a failure in two lines, look for no shorter story, go on after a broken invariant, and take -sim.for as time of a processor")
 	firstFlag = flag.Uint64("sim.first", 0, "the first of the new seeds; 0 draws it")
 	soakFlag  = flag.Uint64("sim.soak", 0, "run so many seeds, new ones each time")
@@ -49,9 +50,9 @@ func TestSim(t *testing.T) {
 	case raceDetector:
 		// One goroutine steps everything, so there is little to find for all the
 		// time it takes.
-		seeds, *stepsFlag = 2, min(*stepsFlag, 1000)
+		first, seeds, *stepsFlag = 10, 2, min(*stepsFlag, 1000)
 	case testing.Short():
-		seeds = 6
+		first, seeds = 9, 6 // three of them are clusters
 	}
 	if *soakFlag > 0 {
 		first, seeds = newSeed(), *soakFlag
@@ -76,7 +77,7 @@ func runSeeds(t *testing.T, first, seeds uint64) {
 				if n >= seeds || *forFlag > 0 && total.spent(t) > *forFlag {
 					return
 				}
-				if *bigFlag && !shapeOf(first+n).big {
+				if s := shapeOf(first + n); *bigFlag && !s.big || *nodesFlag != 0 && s.nodes != (*nodesFlag > 1) {
 					continue
 				}
 				total.trySeed(t, first+n)
@@ -215,6 +216,7 @@ func TestWorldsDoEverything(t *testing.T) {
 		"the wall clock was set back", "the log cannot be synced", "tables fail", "no-grant", "only-delete", "no-enqueue", "drops socket", "is stuck: true",
 		"(cancel)", "already_terminal", "(run_now)", "(taken_back)", "(move)", "(queue_deleted)", "not_waiting", "queue_deleted:", "(retention)", "(replay)", "(purge)", "{Reason:behind", "{Reason:no_room", "{Reason:no_worker", "{Reason:paused", "{Reason:delayed", "not_in_dlq", "(cleanup)", "(dlq_bound)", "hold everywhere", "paused true", "copy of the settings", "freeze {", "queue_not_empty", "thaw true", "Spread:true", "Spread:false", "into one order", "wait for", "wait no longer for", "answered elsewhere for", "POST claim of", "claim of", "extend", "undelivered to", "with its token: false", "has left: true", "heartbeat of", "received by", "timer of socket", "is full", "new work stands in shard",
 		"PUT webhook", "is disabled: it answered 410", "https://t.org/a answers 200", "answers 202", "answers 422", "report of", "PUT file", "invalid_result", "is told of",
+		"leads from entry", "that are not heard of", "takes a snapshot at", "sends a snapshot to node", "has no power", "is back",
 		"idempotency_conflict", "lease_lost", "not_owner", "not_in_progress", "task_not_found", "storage_full", "overloaded",
 	} {
 		if !strings.Contains(story, what) {

@@ -14,6 +14,7 @@ func (w *world) sync() {
 // may be slow: rounds go on meanwhile.
 func (w *world) letOut() {
 	s := w.server
+	w.isInTheLog()
 	for _, news := range s.untold {
 		w.synced(news)
 	}
@@ -24,10 +25,18 @@ func (w *world) letOut() {
 // of the others.
 func (w *world) letOutSome() {
 	s := w.server
+	w.isInTheLog()
 	for n := w.chance.IntN(len(s.untold) + 1); n > 0; n-- {
 		news := s.untold[0]
 		s.untold = s.untold[1:]
 		w.synced(news)
+	}
+}
+
+// isInTheLog tells the model that in a cluster rounds are durable when they end.
+func (w *world) isInTheLog() {
+	if w.cluster != nil && len(w.server.untold) > 0 {
+		w.model.durable()
 	}
 }
 
@@ -71,11 +80,11 @@ func (w *world) flush() {
 
 // tableWritten merges tables before there are too many.
 func (w *world) tableWritten() {
-	w.tables++
-	if w.tables < tablesMost {
+	m := w.server.machine
+	if m.tables++; m.tables < tablesMost {
 		return
 	}
-	w.tables = 0
+	m.tables = 0
 	if err := w.server.store.Compact(context.Background()); err != nil {
 		violate("tables can be merged", "%v", err)
 	}

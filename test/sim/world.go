@@ -63,6 +63,8 @@ type shape struct {
 	hasLimits bool
 	// shares: tasks have concurrency keys, and queues limits for them.
 	shares bool
+	// nodes: three nodes are a cluster.
+	nodes bool
 	// guards: tenants have limits.
 	guards bool
 	// operations are the kinds of steps, with how often each happens; total is
@@ -73,12 +75,14 @@ type shape struct {
 
 // world is one run: everything that exists in it.
 type world struct {
-	shape   shape
-	chance  *chance
-	trace   trace
-	model   *model
-	ledger  *ledger
-	server  *server
+	shape  shape
+	chance *chance
+	trace  trace
+	model  *model
+	ledger *ledger
+	server *server
+	// cluster is the log between three nodes, nil in a world of a server alone.
+	cluster *cluster
 	clients []*client
 	conns   []*conn
 	// audience are the clients that watch.
@@ -109,7 +113,6 @@ type world struct {
 	// backMs is how far the wall clock is behind at the next start.
 	backMs int64
 	drawn  int
-	tables int
 
 	rounds, syncs, crashes int
 }
@@ -245,6 +248,9 @@ func (s *shape) grows(c *chance) {
 		s.subscribing()
 	}
 	s.traced = c.oneIn(2)
+	if s.nodes = !s.big && c.oneIn(4); s.nodes {
+		s.clustered()
+	}
 }
 
 // smallLimits are bounds that a world comes to: what lies behind the usual ones
@@ -280,7 +286,11 @@ func newWorld(seed uint64, recording bool) *world {
 	}
 	w.audience = newAudience(w, seed)
 	w.chance.begin(-2)
-	w.boot(w.newDisk())
+	if w.shape.nodes {
+		w.found()
+	} else {
+		w.boot(w.newDisk())
+	}
 	w.startHooks()
 	if w.shape.spread {
 		for _, tenant := range w.shape.tenants {
@@ -417,7 +427,9 @@ func (w *world) setFree(bytes int64) {
 	}
 	w.freeBytes = bytes
 	w.trace.say("  %d KiB are free", bytes>>10)
-	w.server.disk.TestingSetDiskUsage(vfs.DiskUsage{AvailBytes: uint64(bytes), TotalBytes: diskBytes})
+	for _, m := range w.machines() {
+		m.disk.TestingSetDiskUsage(vfs.DiskUsage{AvailBytes: uint64(bytes), TotalBytes: diskBytes})
+	}
 	w.tick()
 }
 
