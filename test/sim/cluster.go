@@ -67,7 +67,7 @@ type lease struct {
 func (s *shape) clustered() {
 	s.adds(operation{name: "lead", weight: 30, do: (*world).leadMoves})
 	s.adds(operation{name: "follow", weight: 150, do: (*world).followSome})
-	s.adds(operation{name: "snapshot", weight: 12, do: (*world).snapshotSome})
+	s.adds(operation{name: "snapshot", weight: 40, do: (*world).snapshotSome})
 	s.adds(operation{name: "node", weight: 15, do: (*world).nodeFails})
 }
 
@@ -195,7 +195,7 @@ func (l *lease) Replicate(shard int, number uint64, batch []byte) error {
 	if w.chance.oneIn(16) {
 		w.nowMs += int64(w.chance.IntN(40)) // on its way
 	}
-	entry := l.copy.Entry(l.epoch, w.nowMs, shard, number, batch)
+	entry, sentMs := l.copy.Entry(l.epoch, w.nowMs, shard, number, batch), w.nowMs
 	switch {
 	case !l.leads() && l.unheard == 0:
 		c.late = append(c.late, entry)
@@ -204,14 +204,14 @@ func (l *lease) Replicate(shard int, number uint64, batch []byte) error {
 		l.unheard--
 		l.landed[shard] = true
 		c.append(entry)
-		c.latestMs = max(c.latestMs, w.nowMs)
+		c.latestMs = max(c.latestMs, sentMs)
 		c.apply(l.node, len(c.log), 0) // the model looks at it
 		return store.ErrNotLeader
 	case l.ends:
 		l.heard--
 	}
 	c.append(entry)
-	c.latestMs = max(c.latestMs, w.nowMs)
+	c.latestMs = max(c.latestMs, sentMs)
 	if came := c.apply(l.node, len(c.log), 0); came[len(came)-1] != 1 {
 		violate("what the leader commits is written", "batch %d of shard %d: %v", number, shard, came)
 	}
@@ -248,15 +248,15 @@ func (c *cluster) lead(n *node) {
 	c.lease = l
 	s := w.newServer(n.machine)
 	s.lease = l
-	store, err := n.store.Lead(l, s.synced)
+	opened, err := n.store.Lead(l, s.synced)
 	if err != nil {
 		violate("the store opens after every crash", "%v", err)
 	}
-	if !bytes.Equal(store.Secret(), c.secret) {
+	if !bytes.Equal(opened.Secret(), c.secret) {
 		violate("a session can resume at every node", "%s has another secret", n.name)
 	}
 	w.trace.say("  %s leads from entry %d on", n.name, l.epoch)
-	w.serve(s, store)
+	w.serve(s, opened)
 }
 
 // lateCome puts entries of earlier leaders into the log.
@@ -342,7 +342,9 @@ func (w *world) followSome() {
 	c := w.cluster
 	n := pick(w.chance, c.nodes)
 	if n.down {
-		c.returns()
+		if w.chance.oneIn(3) {
+			c.returns()
+		}
 		return
 	}
 	if w.chance.oneIn(8) {
@@ -408,6 +410,7 @@ func (c *cluster) returns() {
 		c.world.trace.say("  %s is back", n.name)
 		c.open(n)
 		if n.last+1 < leader.first {
+			c.world.trace.say("  it misses entries, the log of %s begins at %d", leader.name, leader.first)
 			c.send(leader, n, c.world.chance.oneIn(3))
 		}
 		n.last = c.end()
