@@ -247,8 +247,9 @@ func (s *Shard) restoreLease(found *store.LeasedTask, nowMs int64, takeover bool
 		e.Gone = true
 		expires = min(found.Lease.DeadlineMs, nowMs+resumeGraceMs)
 		if takeover {
-			// Nobody could extend it while no node led.
+			// Nobody could extend it while no node led. It is as long for a session that resumes.
 			expires = nowMs + resumeGraceMs
+			e.AckedUntilMs = max(e.AckedUntilMs, expires)
 		}
 	}
 	s.leases.Grant(e, expires)

@@ -33,8 +33,9 @@ type cluster struct {
 	// lease is that of the newest leader, at its node; secret is that of the first database.
 	lease  *lease
 	secret []byte
-	// latestMs is the latest time of an entry.
-	latestMs int64
+	// latestMs is the latest time of an entry, sentMs that of one which may still come late: the
+	// clock of the next leader may be behind that.
+	latestMs, sentMs int64
 }
 
 // node is a node of the cluster. down: it has no power.
@@ -196,6 +197,7 @@ func (l *lease) Replicate(shard int, number uint64, batch []byte) error {
 		w.nowMs += int64(w.chance.IntN(40)) // on its way
 	}
 	entry, sentMs := l.copy.Entry(l.epoch, w.nowMs, shard, number, batch), w.nowMs
+	c.sentMs = max(c.sentMs, sentMs)
 	switch {
 	case !l.leads() && l.unheard == 0:
 		c.late = append(c.late, entry)

@@ -123,6 +123,13 @@ var clusterMutants = []mutant{{
 	},
 	caught: []string{"a lease lasts as long as promised"},
 }, {
+	nodes: true, name: "cluster: give who resumes the lease from before the takeover",
+	edit: edit{
+		file: "shard/shard.go",
+		old:  "			e.AckedUntilMs = max(e.AckedUntilMs, expires)\n", new: "",
+	},
+	caught: []string{"credit adds up"},
+}, {
 	nodes: true, name: "cluster: do not extend leases over HTTP at a takeover",
 	edit: edit{
 		file: "shard/shard.go",

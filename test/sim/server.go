@@ -222,10 +222,14 @@ func (w *world) serve(s *server, opened *store.Store) {
 // startClock begins the time of a life: the wall's, which may have been set back,
 // but not before what is stored.
 func (w *world) startClock(latestMs int64) {
-	if latestMs > w.nowMs {
-		violate("time does not run ahead", "stored %d, now %d", latestMs, w.nowMs)
+	l, most := w.server.lease, w.nowMs
+	if l != nil {
+		most = max(most, l.cluster.sentMs)
 	}
-	if l := w.server.lease; l != nil && latestMs < l.cluster.latestMs {
+	if latestMs > most {
+		violate("time does not run ahead", "stored %d, now %d", latestMs, most)
+	}
+	if l != nil && latestMs < l.cluster.latestMs {
 		violate("time does not run back", "a leader said %d, the next one is told of %d", l.cluster.latestMs, latestMs)
 	}
 	if latestMs < w.model.durableMs {
