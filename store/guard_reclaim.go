@@ -41,9 +41,11 @@ func (s *Store) reclaimLoop(stop <-chan struct{}) {
 		if err != nil && ctx.Err() == nil {
 			s.options.Log.Error().Err(err).Msg("the space of what was removed could not be given back; it is tried again")
 		}
-		if timer.Reset(reclaimEvery); merged {
-			timer.Reset(reclaimAgain)
+		pause := reclaimEvery
+		if merged {
+			pause = reclaimAgain
 		}
+		timer.Reset(pause)
 	}
 }
 

@@ -38,7 +38,6 @@ type page struct {
 type heading struct {
 	Level    int
 	ID, Text string
-	node     ast.Node
 }
 
 // group is a group of the navigation.
@@ -66,7 +65,7 @@ func read(name string, source []byte) *page {
 		}
 		id, _ := h.AttributeString("id")
 		named, _ := id.([]byte)
-		p.headings = append(p.headings, heading{h.Level, string(named), p.plain(h), h})
+		p.headings = append(p.headings, heading{h.Level, string(named), p.plain(h)})
 	}
 	p.Title = name
 	if len(p.headings) > 0 {
@@ -232,9 +231,9 @@ var spaces = regexp.MustCompile(`\s+`)
 // sections are the parts of a page that the search knows.
 func (p *page) sections() (all []section) {
 	for n := p.root.FirstChild(); n != nil; n = n.NextSibling() {
-		if h, ok := n.(*ast.Heading); ok {
-			id, _ := h.AttributeString("id")
-			all = append(all, section{Page: fmt.Sprintf("%s#%s", p.Out, id), Title: p.Title, Heading: p.plain(h)})
+		if n.Kind() == ast.KindHeading {
+			h := p.headings[len(all)]
+			all = append(all, section{Page: p.Out + "#" + h.ID, Title: p.Title, Heading: h.Text})
 			continue
 		}
 		if len(all) > 0 {
