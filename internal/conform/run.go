@@ -118,7 +118,7 @@ func (x *run) want(kind string, with members) event {
 
 func (x *run) wantWithin(within time.Duration, kind string, with members) event {
 	for i, e := range x.early {
-		if e.fits(kind, with) {
+		if e.fits(ofLine, kind, with) {
 			x.early = slices.Delete(x.early, i, i+1)
 			return e
 		}
@@ -126,9 +126,9 @@ func (x *run) wantWithin(within time.Duration, kind string, with members) event 
 	for until := time.Now().Add(within); ; {
 		e := x.next(time.Until(until))
 		if e == nil {
-			x.fail("no event %v came within %v%s", described(kind, with), within, x.instead())
+			x.fail("no event %v came within %v%s", inWords(ofLine, kind, with), within, x.instead())
 		}
-		if e.fits(kind, with) {
+		if e.fits(ofLine, kind, with) {
 			return e
 		}
 		x.early = append(x.early, e)
@@ -150,7 +150,7 @@ func (x *run) instead() string {
 // never fails if such an event is there already, or comes within a moment.
 func (x *run) never(kind string, with members) {
 	for until := time.Now().Add(quietFor); ; {
-		if i := slices.IndexFunc(x.early, func(e event) bool { return e.fits(kind, with) }); i >= 0 {
+		if i := slices.IndexFunc(x.early, func(e event) bool { return e.fits(ofLine, kind, with) }); i >= 0 {
 			x.fail("the event %v must not come", x.early[i])
 		}
 		e := x.next(time.Until(until))
@@ -161,19 +161,25 @@ func (x *run) never(kind string, with members) {
 	}
 }
 
-// described is a wanted event in words.
-func described(kind string, with members) string {
+// The members that have the kind of a line of a driver, and of a frame.
+const (
+	ofLine  = "event"
+	ofFrame = "type"
+)
+
+// inWords is a wanted line or frame; member has its kind.
+func inWords(member, kind string, with members) string {
 	all := maps.Clone(event(with))
 	if all == nil {
 		all = event{}
 	}
-	all["event"] = kind
+	all[member] = kind
 	return all.String()
 }
 
-// fits reports that an event is of a kind and has these members.
-func (e event) fits(kind string, with members) bool {
-	if e["event"] != kind {
+// fits reports that a line or a frame is of a kind, which member has, and has these members.
+func (e event) fits(member, kind string, with members) bool {
+	if e[member] != kind {
 		return false
 	}
 	for name, want := range with {

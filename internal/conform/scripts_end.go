@@ -190,7 +190,9 @@ func (x *run) stops(code string) { x.want("stopped", members{"code": code}) }
 
 // drained waits for the frame with which a worker says that it takes no more.
 func (p *peer) drained() event {
-	says := func(e event) bool { return e.isFrame("drain", nil) || e.isFrame("window", members{"size": 0}) }
+	says := func(e event) bool {
+		return e.fits(ofFrame, "drain", nil) || e.fits(ofFrame, "window", members{"size": 0})
+	}
 	for late := time.After(p.x.patience); ; {
 		if i := slices.IndexFunc(p.early, says); i >= 0 {
 			e := p.early[i]

@@ -244,7 +244,7 @@ func (p *peer) sayText(message string) {
 // hear waits for a frame of a type with these members; what else comes is kept.
 func (p *peer) hear(kind string, with members) event {
 	for i, e := range p.early {
-		if e.isFrame(kind, with) {
+		if e.fits(ofFrame, kind, with) {
 			p.early = slices.Delete(p.early, i, i+1)
 			return e
 		}
@@ -252,9 +252,9 @@ func (p *peer) hear(kind string, with members) event {
 	for late := time.After(p.x.patience); ; {
 		e := p.take(late)
 		if e == nil {
-			p.x.fail("no frame %s came%s", frameInWords(kind, with), p.instead())
+			p.x.fail("no frame %s came%s", inWords(ofFrame, kind, with), p.instead())
 		}
-		if e.isFrame(kind, with) {
+		if e.fits(ofFrame, kind, with) {
 			return e
 		}
 		p.early = append(p.early, e)
@@ -277,15 +277,6 @@ func (p *peer) take(late <-chan time.Time) event {
 	}
 }
 
-func frameInWords(kind string, with members) string {
-	all := maps.Clone(event(with))
-	if all == nil {
-		all = event{}
-	}
-	all["type"] = kind
-	return all.String()
-}
-
 func (p *peer) instead() string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -302,18 +293,6 @@ func (p *peer) instead() string {
 	default:
 	}
 	return said
-}
-
-func (e event) isFrame(kind string, with members) bool {
-	if e["type"] != kind {
-		return false
-	}
-	for name, want := range with {
-		if !same(e[name], want) {
-			return false
-		}
-	}
-	return true
 }
 
 // ok answers a frame, if it wants an answer.
