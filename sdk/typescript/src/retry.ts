@@ -73,8 +73,9 @@ export async function persist<T>(purpose: keyof typeof again, p: Patience, attem
         const took = now() - began, waited = error.fate === "late" && took >= 500;
         if (waited) failures = 0;
         const pause = waited ? 0 : Math.max(0, pauseFor(failures, error) - took);
-        if (now() + pause >= until) throw error.fate === "late" ? error : keyed ? outcomeUnknown(error, sameKey) : timeIsOver(p.timeoutMs, error);
-        await sleep(pause, stop.signal);
+        const over = () => error.fate === "late" ? error : keyed ? outcomeUnknown(error, sameKey) : timeIsOver(p.timeoutMs, error);
+        if (now() + pause >= until) throw over();
+        await sleep(pause, stop.signal).catch((reason: unknown) => { throw p.signal?.aborted ? reason : over(); });
       }
     }
   } finally {

@@ -112,6 +112,19 @@ test("without an answer a task with a key is posted again, one without is not", 
   await assert.rejects(new Codeq({ url: `127.0.0.1:${await freePort()}` }).enqueue("a", 1), (e) => e.code === "unreachable" && e.retryable && /codeq serve/.test(e.message));
 });
 
+test("a time that ends during a pause says what is known of the tries before", async () => {
+  const { persist } = await import("../dist/retry.js"), { CodeqError } = await import("../dist/errors.js");
+  const random = Math.random;
+  Math.random = () => 0; // every pause is 100 ms, and the times end around its end
+  const said = (fate) => Promise.all(Array.from({ length: 100 }, (_, n) => persist("keyed", { timeoutMs: 99.5 + n / 40 }, async () => {
+    throw new CodeqError({ code: "unreachable", message: "cut", fate });
+  }).catch((e) => e.code)));
+  const codes = [...await said("broken"), ...await said("unreached")];
+  Math.random = random;
+  assert.deepEqual([...new Set(codes.slice(0, 100))], ["outcome_unknown"]);
+  assert.deepEqual([...new Set(codes.slice(100))], ["timeout"], "nothing was sent");
+});
+
 test("timeoutMs bounds a call also while a server is silent", async () => {
   const silent = await stub(() => {}), c = new Codeq({ url: silent.url });
   const began = Date.now();
