@@ -66,7 +66,7 @@ var importTable = map[string]string{
 	"test/conform":        "| internal/conform",
 	"test/conform/driver": "client wire",
 	"test/crash":          "| test/blackbox wire",
-	"test/docs":           "| internal/httpapi internal/auth internal/yamlfile internal/server test/blackbox wire",
+	"test/docs":           "| internal/httpapi internal/auth internal/yamlfile internal/server record test/blackbox wire",
 	"test/faults":         "| client test/blackbox wire",
 	"test/rolling":        "| client test/blackbox wire",
 	"test/webhooks":       "| test/blackbox",

@@ -77,6 +77,7 @@ var counted = map[string]int{
 	"guides/outbox.md PostgreSQL":         1,
 	"guides/outbox.md text":               1,
 	"guides/synchronous-calls.md text":    1,
+	"install.md text":                     3, // what root types, a file of settings, and a check of an archive
 	"operations.md yaml":                  1,
 	"protocol.md text":                    3,
 	"scaling.md console":                  1,
@@ -89,6 +90,7 @@ var counted = map[string]int{
 	"targets.md json":                     1,
 	"testing-your-code.md text":           1,
 	"tracing.md text":                     1,
+	"upgrading.md text":                   1,
 	"webhooks.md console":                 5,
 	"webhooks.md json":                    1,
 	"workers.md text":                     1,

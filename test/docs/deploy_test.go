@@ -5,15 +5,20 @@ import (
 	"crypto/x509"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
 	"testing"
 
 	"codeq/internal/yamlfile"
+	"codeq/record"
 	"codeq/test/blackbox"
 )
 
@@ -260,6 +265,68 @@ func TestE17CommandsOfTheOperatorsExist(t *testing.T) {
 			if strings.HasPrefix(word, "-") && !strings.Contains(string(help), " "+word) {
 				t.Errorf("codeq %s has no flag %s", m[1], word)
 			}
+		}
+	}
+}
+
+// The unit is what systemd takes. Its exposure is the one that install.md says, as the version of systemd
+// counts it that the page names.
+func TestUnitIsVerifiedAndScored(t *testing.T) {
+	analyze, err := exec.LookPath("systemd-analyze")
+	if err != nil {
+		t.Skip(err) // it runs wherever systemd is installed; nothing is started here
+	}
+	program, err := blackbox.Program()
+	if err != nil {
+		t.Fatal(err)
+	}
+	unit := filepath.Join(t.TempDir(), "codeq.service")
+	text := strings.Replace(readPage(t, "../deploy/systemd/codeq.service"), "/usr/bin/codeq", program, 1)
+	if err := os.WriteFile(unit, []byte(text), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if said, err := exec.Command(analyze, "--man=no", "verify", unit).CombinedOutput(); err != nil {
+		t.Errorf("%v\n%s", err, said)
+	}
+	said, err := exec.Command(analyze, "security", "--offline=true", "--no-pager", unit).CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v\n%s", err, said)
+	}
+	version, err := exec.Command(analyze, "--version").Output()
+	if words := strings.Fields(string(version)); err != nil || len(words) < 2 || !strings.Contains(readPage(t, "install.md"), "(systemd "+words[1]+")") {
+		t.Logf("install.md has the exposure by another systemd than %s", version)
+		return
+	}
+	score := regexp.MustCompile(`Overall exposure level for codeq.service: ([0-9.]+)`).FindSubmatch(said)
+	if score == nil || !strings.Contains(readPage(t, "install.md"), "**"+string(score[1])+"** of 10") {
+		t.Errorf("install.md does not say %s", score)
+	}
+}
+
+// The page names the formats of this program, and each release has left its directory.
+func TestUpgradingNamesFormatsAndReleases(t *testing.T) {
+	page := readPage(t, "upgrading.md")
+	s := blackbox.Serve(t)
+	marker, err := filepath.Glob(filepath.Join(s.Dir, "db", "marker.format-version.*"))
+	if err != nil || len(marker) != 1 {
+		t.Fatal(marker, err)
+	}
+	number := strings.TrimLeft(strings.TrimPrefix(filepath.Ext(marker[0]), "."), "0")
+	for _, row := range []string{fmt.Sprintf("| data directory | %d |", record.Format), "| tables and logs | " + number + " |"} {
+		if !strings.Contains(page, "\n"+row) {
+			t.Errorf("there is no row %s", row)
+		}
+	}
+	released := regexp.MustCompile(`(?m)^## (\d+\.\d+\.\d+) `).FindAllStringSubmatch(readPage(t, "../CHANGELOG.md"), -1)
+	if len(released) == 0 {
+		t.Error("the change log has no version")
+	}
+	for _, version := range released {
+		if !strings.Contains(page, "\n| "+version[1]+" |") {
+			t.Errorf("there is no row of %s", version[1])
+		}
+		if _, err := os.Stat("../test/rolling/testdata/" + version[1] + ".tar.gz"); err != nil {
+			t.Errorf("the directory of a release is not kept: %v", err)
 		}
 	}
 }
