@@ -8,5 +8,5 @@ import "embed"
 
 // Files are the documents and what they show or link to, with paths below docs/.
 //
-//go:embed *.md concepts/*.md guides/*.md *.yaml images/curves.svg images/overview-dark.png images/task-light.png images/dead-light.png
+//go:embed *.md concepts/*.md guides/*.md reference/*.md *.yaml images/curves.svg images/overview-dark.png images/task-light.png images/dead-light.png
 var Files embed.FS

@@ -131,7 +131,7 @@ func TestU10AnswersInJSONAreAsThePageShowsThem(t *testing.T) {
 	}
 	part, _, _ = strings.Cut(part, "\n## ")
 	d := newDesk(t)
-	for _, e := range examplesOf(t, part) {
+	for _, e := range examplesOf(t, "cli.md", part) {
 		if e.kind == "console" {
 			d.play(&e)
 		}

@@ -1,6 +1,6 @@
 // Package docs holds the tests that keep the pages below docs/ true.
 //
-// They run in that directory, send every example of protocol.md to a server in
+// They run in that directory, send every example of reference/ to a server in
 // their own process and compare what comes back, run every example of cli.md with
 // the built program, hold the tables against the constants they speak of, and
 // check each answer against the schemas of openapi.yaml. config.md is written by

@@ -19,10 +19,21 @@ import (
 	"codeq/wire"
 )
 
+// protocolPages are the pages of the protocol in the order in which their examples are played: one
+// begins with the tasks that those before it have left.
+var protocolPages = []string{
+	"reference/protocol.md", "reference/tasks.md", "reference/errors.md", "reference/limits.md", "reference/http.md",
+	"reference/http-producers.md", "reference/http-workers.md", "reference/admin-queues.md", "reference/admin-tasks.md",
+	"reference/admin-server.md", "reference/admin-webhooks.md", "reference/health.md",
+	"reference/events.md", "reference/sessions.md",
+}
+
 func TestEveryExampleOfTheProtocolIsTrueAndNothingIsWithoutOne(t *testing.T) {
 	r := newReplay(t)
-	for _, e := range examplesOf(t, readPage(t, "protocol.md")) {
-		r.play(&e)
+	for _, page := range protocolPages {
+		for _, e := range examplesOf(t, page, readPage(t, page)) {
+			r.play(&e)
+		}
 	}
 	t.Run("every route has an example", func(t *testing.T) {
 		seen := map[string]bool{}
@@ -31,14 +42,14 @@ func TestEveryExampleOfTheProtocolIsTrueAndNothingIsWithoutOne(t *testing.T) {
 		}
 		for _, route := range httpapi.Routes() {
 			if !seen[route] {
-				t.Errorf("%s has no example in protocol.md", route)
+				t.Errorf("%s has no example in docs/reference", route)
 			}
 		}
 	})
 	t.Run("every frame has an example", func(t *testing.T) {
 		for _, name := range frameTypes(t) {
 			if !r.frames[name] {
-				t.Errorf("the frame %s has no example in protocol.md", name)
+				t.Errorf("the frame %s has no example in docs/reference", name)
 			}
 		}
 	})
@@ -130,7 +141,7 @@ func constantsOf(t *testing.T, file string) map[string]constant.Value {
 
 func TestTheTableOfCodesIsWhatTheServerKnows(t *testing.T) {
 	listed := map[string]bool{}
-	for _, row := range cells(t, readPage(t, "protocol.md"), "#### Codes") {
+	for _, row := range cells(t, readPage(t, "reference/errors.md"), "## Codes") {
 		name := strings.Trim(row[0], "`")
 		code := wire.Code(name)
 		retry := map[bool]string{true: "yes", false: "no"}[code.Retryable()]
@@ -154,7 +165,7 @@ func TestTheTableOfLimitsIsWhatTheServerKeeps(t *testing.T) {
 	limits := constantsOf(t, "../wire/limits.go")
 	delete(limits, "Subprotocol")
 	name := regexp.MustCompile(`<!-- (\w+) -->`)
-	for _, row := range cells(t, readPage(t, "protocol.md"), "### Limits") {
+	for _, row := range cells(t, readPage(t, "reference/limits.md"), "# Limits") {
 		m := name.FindStringSubmatch(row[0])
 		if m == nil {
 			t.Errorf("%s: name the constant in a comment", row[0])
@@ -180,7 +191,7 @@ func TestTheTableOfCloseCodesIsWhatTheServerSays(t *testing.T) {
 	if len(codes) < 5 {
 		t.Fatalf("found only the close codes %v", codes)
 	}
-	for _, row := range cells(t, readPage(t, "protocol.md"), "### How a session ends") {
+	for _, row := range cells(t, readPage(t, "reference/sessions.md"), "## How a session ends") {
 		if !codes[row[0]] {
 			t.Errorf("the server closes with no %s", row[0])
 		}

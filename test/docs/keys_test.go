@@ -15,7 +15,7 @@ import (
 )
 
 // keysHeading is above the table that says what a post with a used key gets.
-const keysHeading = "### Idempotency keys"
+const keysHeading = "## Idempotency keys"
 
 // fate is a row of the table: what becomes of the first tasks of their keys.
 type fate struct {
@@ -257,7 +257,7 @@ func (c *cell) body(other bool) string {
 func cellsOfKeys(t *testing.T, fates []fate) (all []*cell) {
 	t.Helper()
 	rows, tested := map[string][]string{}, map[string]bool{}
-	for _, row := range cells(t, readPage(t, "protocol.md"), keysHeading) {
+	for _, row := range cells(t, readPage(t, "reference/tasks.md"), keysHeading) {
 		rows[row[0]] = row[1:]
 	}
 	for i := range fates {

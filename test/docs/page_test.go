@@ -6,10 +6,11 @@ import (
 	"testing"
 )
 
-// example is one fenced block of protocol.md that is replayed, or a direction
+// example is one fenced block of a page that is replayed, or a direction
 // to the replay in a comment of the page.
 type example struct {
-	line  int      // of the page, where the block begins
+	page  string
+	line  int      // where the block begins
 	kind  string   // "http", "session" or "replay"
 	words []string // what follows the kind
 	lines []string // of the block
@@ -41,7 +42,7 @@ func readPage(t *testing.T, name string) string {
 
 // examplesOf lists the examples of a page in their order. Blocks marked text
 // are for people only.
-func examplesOf(t *testing.T, page string) []example {
+func examplesOf(t *testing.T, name, page string) []example {
 	t.Helper()
 	var all []example
 	var open *example
@@ -57,16 +58,16 @@ func examplesOf(t *testing.T, page string) []example {
 		case strings.HasPrefix(line, mark):
 			words := strings.Fields(strings.TrimPrefix(line, mark))
 			if len(words) == 0 {
-				t.Fatalf("line %d: a block without a kind: http, session or text", number)
+				t.Fatalf("%s:%d: a block without a kind: http, session or text", name, number)
 			}
-			open = &example{line: number, kind: words[0], words: words[1:]}
+			open = &example{page: name, line: number, kind: words[0], words: words[1:]}
 		case strings.HasPrefix(line, direction):
 			text := strings.TrimSuffix(strings.TrimPrefix(line, direction), " -->")
-			all = append(all, example{line: number, kind: "replay", lines: []string{text}})
+			all = append(all, example{page: name, line: number, kind: "replay", lines: []string{text}})
 		}
 	}
 	if open != nil {
-		t.Fatalf("line %d: the block does not end", open.line)
+		t.Fatalf("%s:%d: the block does not end", name, open.line)
 	}
 	return all
 }
@@ -75,7 +76,7 @@ func examplesOf(t *testing.T, page string) []example {
 // head and rule left out.
 func cells(t *testing.T, page, heading string) [][]string {
 	t.Helper()
-	_, rest, found := strings.Cut(page, "\n"+heading+"\n")
+	_, rest, found := strings.Cut("\n"+page, "\n"+heading+"\n")
 	if !found {
 		t.Fatalf("there is no heading %q", heading)
 	}

@@ -20,7 +20,7 @@ import (
 // exampleToken is how the page writes a token.
 const exampleToken = "cq_EXAMPLE"
 
-// replay sends the examples of a page, from top to bottom, to one server that
+// replay sends the examples of pages, from top to bottom, to one server that
 // lets everybody in and, where they say so, to one that wants tokens.
 type replay struct {
 	t             *testing.T
@@ -64,7 +64,7 @@ func (r *replay) play(e *example) {
 		err = fmt.Errorf("a block of kind %q: must be http, session, events or text", e.kind)
 	}
 	if err != nil {
-		r.t.Fatalf("protocol.md:%d: %v", e.line, err)
+		r.t.Fatalf("%s:%d: %v", e.page, e.line, err)
 	}
 }
 

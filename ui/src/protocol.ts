@@ -547,7 +547,7 @@ export type Search = {
   "attempts>"?: number;
 };
 
-/** The slot of a queue and its figures, in the order of protocol.md. The slot 4294967295 is the total of all queues. */
+/** The slot of a queue and its figures, in the order of docs/reference/events.md. The slot 4294967295 is the total of all queues. */
 export type Rows = number[][];
 
 /** Sessions, each as in openapi.yaml. */

@@ -55,7 +55,7 @@ export interface ErrorParts {
  * The one class of errors of this package. `code` is for programs and never changes its meaning;
  * `message` says what is wrong, where, and what would be right.
  *
- * A code is one of the server's (docs/protocol.md lists them) or one of these:
+ * A code is one of the server's (docs/reference/errors.md lists them) or one of these:
  *
  * | code | when |
  * |---|---|
