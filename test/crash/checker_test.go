@@ -119,6 +119,28 @@ func TestCheckerExplainsWhatIsRight(t *testing.T) {
 	}
 }
 
+// Clients that ask again and again while nobody answers leave no history that cannot be decided, be it
+// right or wrong.
+func TestCheckerDecidesWhatWasAskedManyTimes(t *testing.T) {
+	const asked = 90
+	unanswered := func(s *story, in input) *story {
+		for n := range asked {
+			in.by = way(n % 2)
+			s.then(in, done).open()
+		}
+		return s
+	}
+	ask, cancel := input{verb: enqueue}, off
+	for ends, wrong := range map[output]int{ended: 0, endedOtherwise: 1, pending: 1} {
+		s := unanswered(new(story), ask).then(ask, output{id: theID, replayed: true}).then(delivered(first, 1), posted)
+		unanswered(s, completed(first, "x")).then(completed(first, "x"), done).then(input{verb: read}, ended)
+		unanswered(s, cancel).then(input{verb: read}, ends)
+		if v := check(map[string][]porcupine.Operation{"1": s.operations}); len(v.unexplained) != wrong || len(v.undecided) != 0 {
+			t.Errorf("%d of each question without an answer, then %v: the verdict is %+v", asked, ends, v)
+		}
+	}
+}
+
 // A checker that explains everything proves nothing: each of these is what a
 // queue must not do.
 func TestCheckerFindsWhatIsWrong(t *testing.T) {

@@ -1,6 +1,7 @@
 package crash
 
 import (
+	"maps"
 	"slices"
 	"time"
 
@@ -231,9 +232,29 @@ func (v *verdict) add(label string, found porcupine.CheckResult) {
 // check looks for an order for each task.
 func check(tasks map[string][]porcupine.Operation) (v verdict) {
 	for label, operations := range tasks {
-		v.add(label, porcupine.CheckOperationsTimeout(model, operations, checkFor))
+		v.add(label, porcupine.CheckOperationsTimeout(model, withoutRepeats(operations), checkFor))
 	}
 	slices.Sort(v.unexplained)
 	slices.Sort(v.undecided)
 	return v
+}
+
+// withoutRepeats leaves out what was asked again in the same words while no answer had come to the
+// first time, nor came to this one. All that such questions can do is done by one of them, once, and
+// the first may be the one, whenever that was: the others change no verdict. Each of them would double
+// the search, and a client asks fifty times while nobody leads.
+func withoutRepeats(operations []porcupine.Operation) (kept []porcupine.Operation) {
+	first := make(map[input]porcupine.Operation)
+	for _, o := range operations {
+		if !o.Output.(output).unknown {
+			kept = append(kept, o)
+			continue
+		}
+		in := o.Input.(input)
+		in.by = bySession // the way changes nothing
+		if earlier, is := first[in]; !is || o.Call < earlier.Call {
+			first[in] = o
+		}
+	}
+	return slices.AppendSeq(kept, maps.Values(first))
 }
