@@ -127,7 +127,11 @@ func (c *Checkpoint) Each(each func(name string, sizeBytes int64, content io.Rea
 
 func (c *Checkpoint) read(file, name string, each func(string, int64, io.Reader) error) (err error) {
 	fs := c.store.options.FS
-	f, err := fs.Open(fs.PathJoin(c.dir, file))
+	path := fs.PathJoin(c.dir, file)
+	if err := c.store.CheckTable(path); err != nil {
+		return err // a backup that holds the damage would take the place of one without it
+	}
+	f, err := fs.Open(path)
 	if err != nil {
 		return fmt.Errorf("read checkpoint: %w", err)
 	}

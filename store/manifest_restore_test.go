@@ -256,6 +256,36 @@ func (c *crashAt) Create(name string, category vfs.DiskWriteCategory) (vfs.File,
 	return c.FS.Create(name, category)
 }
 
+// A table that is damaged ends a backup: it would look whole, and take the place of one that is.
+func TestABackupTakesNoDamagedTable(t *testing.T) {
+	fs := vfs.NewMem()
+	s := openIn(t, fs)
+	for _, file := range filesOf(t, fs) {
+		if !strings.HasSuffix(file, ".sst") {
+			continue
+		}
+		whole := content(t, fs, file)
+		bad := []byte(whole)
+		bad[len(bad)/2] ^= 1
+		overwrite(t, fs, file, string(bad))
+		c, err := s.Checkpoint()
+		if err != nil {
+			t.Fatal(err)
+		}
+		var refused *RefusedError
+		err = c.Each(func(_ string, _ int64, content io.Reader) error { _, err := io.Copy(io.Discard, content); return err })
+		if !errors.As(err, &refused) || !strings.HasSuffix(refused.File, fs.PathBase(file)) {
+			t.Errorf("a backup with a damaged %s ends with: %v", file, err)
+		}
+		overwrite(t, fs, file, whole)
+		if err := c.Close(); err != nil {
+			t.Error(err)
+		}
+		return
+	}
+	t.Error("the database has no table")
+}
+
 func TestU12TheMomentOfTheNewestBackupIsKept(t *testing.T) {
 	fs := vfs.NewMem()
 	s := openIn(t, fs)

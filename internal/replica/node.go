@@ -151,6 +151,13 @@ func openDatabase(o *Options) (m *machine, s *snapshots, newest *snapshotMeta, e
 	if s, err = openSnapshots(o.FS, o.Dir); err != nil {
 		return nil, nil, nil, err
 	}
+	s.check = func(path string) error {
+		err := o.Store.CheckTable(path)
+		if refused := (*store.RefusedError)(nil); errors.As(err, &refused) {
+			o.Fatal(err)
+		}
+		return err
+	}
 	if m, err = newMachine(o.Store, s, o.Fatal); err != nil {
 		return nil, nil, nil, err
 	}

@@ -31,6 +31,8 @@ const (
 type snapshots struct {
 	fs  vfs.FS
 	dir string
+	// check reads a file before it is sent to another node, and does not return if it is damaged.
+	check func(path string) error
 
 	mu     sync.Mutex
 	drafts int
@@ -153,7 +155,7 @@ func (s *snapshots) Open(id string) (*raft.SnapshotMeta, io.ReadCloser, error) {
 	s.mu.Lock()
 	s.reading[id]++
 	s.mu.Unlock()
-	r := newStream(s.fs, s.path(id, dataName), meta.Position, func() {
+	r := newStream(s.fs, s.path(id, dataName), meta.Position, s.check, func() {
 		s.mu.Lock()
 		s.reading[id]--
 		s.mu.Unlock()

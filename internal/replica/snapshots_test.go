@@ -1,10 +1,12 @@
 package replica
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
@@ -133,5 +135,95 @@ func TestADamagedSnapshotIsRefused(t *testing.T) {
 		if err == nil {
 			t.Errorf("byte %d of %d was changed on its way, and the snapshot was taken", at, len(data))
 		}
+	}
+}
+
+// A table of the database that is damaged is in the snapshot, too. A node that has to send it ends
+// instead: its sum would be that of the damaged bytes, and every node that joins would have them.
+func TestADamagedTableIsNotSentToOthers(t *testing.T) {
+	fs := vfs.NewMem()
+	found1(t, fs)
+	s, n := openMachine(t, fs)
+	defer closeMachine(t, s, n)
+	n.machine.ApplyBatch([]*raft.Log{opens(2), holds(t, 3, 2, [3]int{0, 1, 1})})
+	if err := n.logs.StoreLog(opens(2)); err != nil {
+		t.Fatal(err)
+	}
+	snapshotHere(t, n, 3)
+	meta, err := n.snapshots.newest()
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := n.snapshots.path(meta.ID, dataName)
+	names, err := fs.List(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	tables := 0
+	for _, name := range names {
+		if !strings.HasSuffix(name, ".sst") {
+			continue
+		}
+		tables++
+		path := fs.PathJoin(dir, name)
+		good := readFile(t, fs, path)
+		for at := range good {
+			bad := slices.Clone(good)
+			bad[at] ^= 4
+			writeFile(t, fs, path, bad)
+			if cause := sent(t, n, meta.ID); !strings.Contains(cause, path) || !strings.Contains(cause, "join anew") {
+				t.Errorf("byte %d of %d of %s is wrong, and the node says: %s", at, len(good), path, cause)
+			}
+		}
+		writeFile(t, fs, path, good)
+	}
+	if cause := sent(t, n, meta.ID); cause != "" || tables == 0 {
+		t.Errorf("a snapshot of %d tables without a damage is not sent: %s", tables, cause)
+	}
+}
+
+// sent reads a snapshot as it is sent, and returns why the process ends.
+func sent(t *testing.T, n *Node, id string) (cause string) {
+	t.Helper()
+	_, stream, err := n.snapshots.Open(id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if died := recover(); died != nil {
+			cause = fmt.Sprint(died)
+		}
+		if err := stream.Close(); err != nil {
+			t.Error(err)
+		}
+	}()
+	if _, err := io.Copy(io.Discard, stream); err != nil {
+		t.Error(err)
+	}
+	return ""
+}
+
+func readFile(t *testing.T, fs vfs.FS, path string) []byte {
+	t.Helper()
+	f, err := fs.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	data, err := io.ReadAll(f)
+	if err := errors.Join(err, f.Close()); err != nil {
+		t.Fatal(err)
+	}
+	return data
+}
+
+func writeFile(t *testing.T, fs vfs.FS, path string, data []byte) {
+	t.Helper()
+	f, err := fs.Create(path, vfs.WriteCategoryUnspecified)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = f.Write(data)
+	if err := errors.Join(err, f.Close()); err != nil {
+		t.Fatal(err)
 	}
 }

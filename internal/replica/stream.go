@@ -28,9 +28,11 @@ const (
 
 // stream reads a snapshot as it is sent. One goroutine.
 type stream struct {
-	fs     vfs.FS
-	dir    string
-	names  []string
+	fs    vfs.FS
+	dir   string
+	names []string
+	// check is called with each file before it is sent.
+	check  func(path string) error
 	closed func()
 
 	current io.Reader
@@ -38,10 +40,10 @@ type stream struct {
 	sum     hash.Hash
 }
 
-func newStream(fs vfs.FS, dir string, position uint64, closed func()) *stream {
+func newStream(fs vfs.FS, dir string, position uint64, check func(path string) error, closed func()) *stream {
 	head := binary.LittleEndian.AppendUint64(nil, position)
 	head = binary.LittleEndian.AppendUint32(head, crc32.Checksum(head, castagnoli))
-	return &stream{fs: fs, dir: dir, closed: closed, current: bytes.NewReader(head)}
+	return &stream{fs: fs, dir: dir, check: check, closed: closed, current: bytes.NewReader(head)}
 }
 
 // Read implements io.Reader.
@@ -69,7 +71,12 @@ func (s *stream) next() error {
 	}
 	name := s.names[0]
 	s.names = s.names[1:]
-	f, err := s.fs.Open(s.fs.PathJoin(s.dir, name))
+	path := s.fs.PathJoin(s.dir, name)
+	err := s.check(path)
+	if err != nil {
+		return fmt.Errorf("send snapshot: %w", err)
+	}
+	f, err := s.fs.Open(path)
 	if err != nil {
 		return fmt.Errorf("send snapshot: %w", err)
 	}

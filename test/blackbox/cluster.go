@@ -218,6 +218,11 @@ func (c *Cluster) Replace(s *Server) {
 	s.Start()
 }
 
+// Transfer asks the leader to hand over to a node, which it may refuse. Any goroutine.
+func (c *Cluster) Transfer(to *Server) {
+	_, _ = c.ask(http.MethodPost, "/admin/cluster/transfer?node="+c.at[c.Index(to)]) // whoever calls sees who leads
+}
+
 // ask asks for a change of the cluster; the status is 0 if no answer came.
 func (c *Cluster) ask(method, path string) (status int, body []byte) {
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)

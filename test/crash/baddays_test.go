@@ -215,6 +215,9 @@ func statusAt(ctx context.Context, at *blackbox.Server, id wire.TaskID) string {
 	return err.Error()
 }
 
+// joinAnew is what a damaged node says is to be done.
+const joinAnew = "remove this node from the cluster, empty its directory and let it join anew"
+
 // A node of which one bit is flipped in what it has synced does not start: it names the file and what
 // to do, and changes nothing. The others go on, and it comes back by joining anew. Jepsen: one
 // flipped bit cost NATS 2.12.1 half of what was acknowledged.
@@ -246,7 +249,7 @@ func TestAFlippedBitStopsItsNode(t *testing.T) {
 			t.Fatal(err)
 		}
 		said := s.Refused()
-		if !strings.Contains(said, filepath.Base(file)) || !strings.Contains(said, "remove this node from the cluster, empty its directory and let it join anew") ||
+		if !strings.Contains(said, filepath.Base(file)) || !strings.Contains(said, joinAnew) ||
 			damage.behind && !strings.Contains(said, "byte") {
 			t.Errorf("a flipped bit in %s: the node says\n%s", file, said)
 		}
@@ -260,6 +263,43 @@ func TestAFlippedBitStopsItsNode(t *testing.T) {
 			if got := statusAt(t.Context(), s, id); got != string(wire.StatusPending) {
 				t.Errorf("after the damage in %s task %v is %s", damage.in, id, got)
 			}
+		}
+	}
+}
+
+// A node of which one bit is flipped in a table of tasks stops when it reads that, names the file and
+// what to do, and costs nothing: the others have what it has lost.
+func TestAFlippedBitInATableStopsItsNode(t *testing.T) {
+	if *daysFlag == 0 {
+		t.Skip("three servers and their elections") // make cluster-faults runs it
+	}
+	c := blackbox.ServeCluster(t)
+	tasks := []wire.TaskID{mustPost(t, c.Leader())}
+	s := c.Follower()
+	s.Stop() // what is in memory goes to a table
+	file := flipTable(t, filepath.Join(s.Dir, "db"))
+	stopped := make(chan struct{})
+	go func() {
+		for { // it reads all open tasks when it leads, if it has not before
+			select {
+			case <-stopped:
+				return
+			case <-time.After(200 * time.Millisecond): // of the time that a start takes
+				c.Transfer(s)
+			}
+		}
+	}()
+	said := s.Refused()
+	close(stopped)
+	if !strings.Contains(said, file) || !strings.Contains(said, joinAnew) {
+		t.Errorf("a flipped bit in %s: the node says\n%s", file, said)
+	}
+	tasks = append(tasks, mustPost(t, c.Leader()))
+	c.Replace(s)
+	c.AwaitAll()
+	for _, id := range tasks {
+		if got := statusAt(t.Context(), s, id); got != string(wire.StatusPending) {
+			t.Errorf("after the damage in %s task %v is %s", file, id, got)
 		}
 	}
 }
@@ -315,6 +355,30 @@ func flipMarked(t *testing.T, dir string) string { return flip(t, dir, ".log", m
 
 // flipMeta flips a bit of a JSON file.
 func flipMeta(t *testing.T, dir string) string { return flip(t, dir, ".json", `"`) }
+
+// flipTable flips a bit of the first block of the largest table of a database.
+func flipTable(t *testing.T, dir string) (file string) {
+	t.Helper()
+	tables, err := filepath.Glob(filepath.Join(dir, "*.sst"))
+	if err != nil || len(tables) == 0 {
+		t.Fatalf("no tables in %s (%v)", dir, err)
+	}
+	var data []byte
+	for _, table := range tables {
+		content, err := os.ReadFile(table)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(content) > len(data) {
+			file, data = table, content
+		}
+	}
+	data[len(data)/8] ^= 1
+	if err := os.WriteFile(file, data, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return file
+}
 
 // flip flips a bit of the first file whose name ends so and that holds a text, at the text.
 func flip(t *testing.T, dir, ends, text string) (file string) {
