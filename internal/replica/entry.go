@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"hash/crc32"
 
+	"github.com/klauspost/compress/s2"
+
 	"codeq/record"
 )
 
@@ -13,14 +15,18 @@ import (
 const (
 	// kindOpen opens the time of a leader; its index is the epoch.
 	kindOpen = 1
-	// kindBatches holds batches of shards.
+	// kindBatches holds batches of shards, kindPacked such batches as one block of S2.
 	kindBatches = 2
+	kindPacked  = 3
 )
 
 // An entry is: kind (1 byte), a sum of what follows (4), epoch (8), the leader's time (8), an
 // index up to which it had applied (8) and its digest there (8); then of each batch the shard
 // and the number and the length as varints, and the bytes.
 const entryHeadBytes = 1 + 4 + 8 + 8 + 8 + 8
+
+// packFromBytes is how large the batches of an entry are at least that is packed.
+const packFromBytes = 4 << 10
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
@@ -45,9 +51,13 @@ type part struct {
 // errDamaged is an entry whose bytes are not those that its leader wrote.
 var errDamaged = errors.New("the entry is damaged")
 
-// appendEntry makes an entry; sum puts in what of it is computed at the end.
-func appendEntry(b []byte, h *head, parts []*waiting) []byte {
-	start := len(b)
+// makeEntry makes an entry.
+func makeEntry(h *head, parts []*waiting) []byte {
+	size := entryHeadBytes
+	for _, p := range parts {
+		size += len(p.bytes) + 3*binary.MaxVarintLen64
+	}
+	b := make([]byte, 0, size)
 	b = append(b, h.kind, 0, 0, 0, 0)
 	b = binary.LittleEndian.AppendUint64(b, h.epoch)
 	b = binary.LittleEndian.AppendUint64(b, uint64(h.nowMs))
@@ -59,28 +69,32 @@ func appendEntry(b []byte, h *head, parts []*waiting) []byte {
 		b = binary.AppendUvarint(b, uint64(len(p.bytes)))
 		b = append(b, p.bytes...)
 	}
-	binary.LittleEndian.PutUint32(b[start+1:], crc32.Checksum(b[start+5:], castagnoli))
+	if batches := b[entryHeadBytes:]; len(batches) >= packFromBytes {
+		packed := make([]byte, entryHeadBytes+s2.MaxEncodedLen(len(batches)))
+		n := len(s2.Encode(packed[entryHeadBytes:], batches))
+		if n < len(batches) {
+			copy(packed, b[:entryHeadBytes])
+			packed[0] = kindPacked
+			b = packed[:entryHeadBytes+n]
+		}
+	}
+	binary.LittleEndian.PutUint32(b[1:], crc32.Checksum(b[5:], castagnoli))
 	return b
 }
 
 // entry is an entry of batches of this node as the leader. Any goroutine.
 func (m *machine) entry(epoch uint64, nowMs int64, parts []*waiting) []byte {
 	at := m.latest.Load()
-	size := entryHeadBytes
-	for _, p := range parts {
-		size += len(p.bytes) + 3*binary.MaxVarintLen64
-	}
-	h := head{kind: kindBatches, epoch: epoch, nowMs: nowMs, checked: at.index, digest: at.digest}
-	return appendEntry(make([]byte, 0, size), &h, parts)
+	return makeEntry(&head{kind: kindBatches, epoch: epoch, nowMs: nowMs, checked: at.index, digest: at.digest}, parts)
 }
 
 // opening is the entry that opens an epoch of this node. Any goroutine.
 func (m *machine) opening() []byte {
 	at := m.latest.Load()
-	return appendEntry(nil, &head{kind: kindOpen, nowMs: at.nowMs, checked: at.index, digest: at.digest}, nil)
+	return makeEntry(&head{kind: kindOpen, nowMs: at.nowMs, checked: at.index, digest: at.digest}, nil)
 }
 
-// parseEntry takes an entry apart. The batches are within data.
+// parseEntry takes an entry apart. The batches may be within data.
 func parseEntry(data []byte) (h head, parts []part, err error) {
 	if len(data) < entryHeadBytes || crc32.Checksum(data[5:], castagnoli) != binary.LittleEndian.Uint32(data[1:]) {
 		return h, nil, errDamaged
@@ -89,10 +103,17 @@ func parseEntry(data []byte) (h head, parts []part, err error) {
 		kind: data[0], epoch: binary.LittleEndian.Uint64(data[5:]), nowMs: int64(binary.LittleEndian.Uint64(data[13:])),
 		checked: binary.LittleEndian.Uint64(data[21:]), digest: binary.LittleEndian.Uint64(data[29:]),
 	}
-	if h.kind != kindOpen && h.kind != kindBatches {
+	rest := data[entryHeadBytes:]
+	switch h.kind {
+	case kindOpen, kindBatches:
+	case kindPacked:
+		if rest, err = s2.Decode(nil, rest); err != nil {
+			return h, nil, fmt.Errorf("%w: %w", errDamaged, err)
+		}
+	default:
 		return h, nil, fmt.Errorf("an entry of kind %d, which this program does not know: a newer one wrote it", h.kind)
 	}
-	for rest := data[entryHeadBytes:]; len(rest) > 0; {
+	for len(rest) > 0 {
 		var p part
 		if p, rest, err = parsePart(rest); err != nil {
 			return h, nil, err

@@ -59,7 +59,7 @@ func payload(t *testing.T, n int) []byte {
 }
 
 func opens(index uint64) *raft.Log {
-	return &raft.Log{Index: index, Term: 1, Type: raft.LogCommand, Data: appendEntry(nil, &head{kind: kindOpen}, nil)}
+	return &raft.Log{Index: index, Term: 1, Type: raft.LogCommand, Data: makeEntry(&head{kind: kindOpen}, nil)}
 }
 
 // holds is an entry of batches: shard, number and payload of each.
@@ -70,7 +70,7 @@ func holds(t *testing.T, index, epoch uint64, batches ...[3]int) *raft.Log {
 		parts = append(parts, &waiting{part: part{shard: b[0], number: uint64(b[1]), bytes: payload(t, b[2])}})
 	}
 	h := head{kind: kindBatches, epoch: epoch, nowMs: int64(index)}
-	return &raft.Log{Index: index, Term: 1, Type: raft.LogCommand, Data: appendEntry(nil, &h, parts)}
+	return &raft.Log{Index: index, Term: 1, Type: raft.LogCommand, Data: makeEntry(&h, parts)}
 }
 
 // has is which payloads a database has, in order.
@@ -148,9 +148,9 @@ func TestWhatCannotBeWrittenEndsTheProcess(t *testing.T) {
 		bad.Data[bit/8] ^= 1 << (bit % 8)
 		mustDie(t, n.machine, bad, "")
 	}
-	newer := &raft.Log{Index: 4, Type: raft.LogCommand, Data: appendEntry(nil, &head{kind: 9}, nil)}
+	newer := &raft.Log{Index: 4, Type: raft.LogCommand, Data: makeEntry(&head{kind: 9}, nil)}
 	mustDie(t, n.machine, newer, "a newer one wrote it")
-	other := &raft.Log{Index: 4, Type: raft.LogCommand, Data: appendEntry(nil, &head{kind: kindOpen, checked: 3, digest: 1}, nil)}
+	other := &raft.Log{Index: 4, Type: raft.LogCommand, Data: makeEntry(&head{kind: kindOpen, checked: 3, digest: 1}, nil)}
 	mustDie(t, n.machine, other, "differs from that of the leader")
 	if got := fmt.Sprint(has(t, s)); got != "[1]" {
 		t.Errorf("the database has %s", got)

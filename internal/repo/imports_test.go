@@ -103,6 +103,7 @@ var modules = map[string]string{
 	"github.com/hashicorp/go-hclog":                  "internal/replica",
 	"github.com/hashicorp/raft":                      "internal/replica internal/server",
 	"github.com/johannesboyne/gofakes3":              "| internal/artifact internal/server",
+	"github.com/klauspost/compress":                  "internal/replica",
 	"github.com/lxzan/gws":                           "client internal/conform internal/socket internal/watch loadtest session test/blackbox | internal/httpapi internal/server test/docs",
 	"github.com/mattn/go-isatty":                     "cmd/codeq",
 	"github.com/rivo/uniseg":                         "cmd/codeq",
