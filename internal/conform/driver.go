@@ -17,7 +17,7 @@ const (
 	// maxLineBytes is the longest line of a driver.
 	maxLineBytes = 4 << 20
 	// endFor is how long a driver may take to end at the end of its input.
-	endFor = 15 * time.Second
+	endFor = time.Minute
 	// tailBytes is how much of its standard error is shown.
 	tailBytes = 2 << 10
 )

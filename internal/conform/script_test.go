@@ -20,9 +20,9 @@ func TestDriversThatFail(t *testing.T) {
 		{"no JSON", "echo hello; cat >/dev/null", "post/unreachable", `printed "hello", which is no JSON object`},
 		{"another line first", `echo '{"event":"stopped"}'; cat >/dev/null`, "post/unreachable", "must be the event ready"},
 		{"an end", ready + "read -r line; exit 3", "post/unreachable", "ended before the script did"},
-		{"silence", ready + "cat >/dev/null", "post/unreachable", `no event {"code":"unreachable","event":"error","id":1} came within 1s; nothing else came`},
+		{"silence", ready + "cat >/dev/null", "post/unreachable", `no event {"code":"unreachable","event":"error","id":1} came within`},
 		{"another answer", ready + `read -r line; echo '{"event":"enqueued","id":1}'; cat >/dev/null`, "post/unreachable", `instead came {"event":"enqueued","id":1}`},
-		{"no session", ready + "cat >/dev/null", "strange/unknown-code", "opened no session within 1s"},
+		{"no session", ready + "cat >/dev/null", "strange/unknown-code", "opened no session within"},
 		{"a bad end", ready + `read -r line; echo '{"event":"error","id":1,"code":"unreachable"}'; cat >/dev/null; exit 3`, "post/unreachable", "ended with exit status 3"},
 	} {
 		command := []string{"sh", "-c", try.script}

@@ -67,8 +67,8 @@ var strangeScripts = []script{
 		s := x.play()
 		x.startWorker(nil)
 		p := s.arrives(nil)
-		p.refuse(p.hear("subscribe", nil), "overloaded", members{"retryable": true, "retryAfterSeconds": 1})
-		began := time.Now()
+		frame, began := p.hear("subscribe", nil), time.Now()
+		p.refuse(frame, "overloaded", members{"retryable": true, "retryAfterSeconds": 1})
 		p.subscribed()
 		if took := time.Since(began); took < 500*time.Millisecond {
 			x.fail("the subscription came again after %v, and the server had asked for 1s", took)
@@ -90,8 +90,8 @@ var strangeScripts = []script{
 		p.push(1)
 		x.answer("complete", 1, members{"result": members{"n": 1}})
 		for _, code := range []string{"overloaded", "internal", "not_leader"} {
-			p.refuse(p.hear("result", members{"leaseToken": token(1)}), code, members{"retryable": true, "retryAfterSeconds": 1})
-			began := time.Now()
+			frame, began := p.hear("result", members{"leaseToken": token(1)}), time.Now()
+			p.refuse(frame, code, members{"retryable": true, "retryAfterSeconds": 1})
 			p.early = append(p.early, p.hear("result", members{"leaseToken": token(1)}))
 			if took := time.Since(began); took < 500*time.Millisecond {
 				x.fail("after %s the outcome came again after %v, and the server had asked for 1s", code, took)
