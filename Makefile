@@ -82,7 +82,7 @@ quick: ## vet and the short tests that need no process of their own; fails when 
 	@.ci/quick $(QUICKTIME)
 
 .PHONY: test
-test: check $(TOOLS)/testsum ## all that CI runs: check, the tests under the race detector, the long ones, and every fuzz target for three seconds
+test: check $(TOOLS)/testsum ## all that CI runs: check, the tests under the race detector, the long ones, and every fuzz target for two seconds
 	@.ci/gotest | $(TOOLS)/testsum
 
 .PHONY: check
