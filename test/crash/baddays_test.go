@@ -140,7 +140,7 @@ func TestBadDaysLoseNothing(t *testing.T) {
 			much := min(atOnce, *daysFlag-n)
 			t.Run(fmt.Sprint(kind.name, " ", n+much), func(t *testing.T) {
 				b := &badDays{Cluster: blackbox.ServeApart(t, "--ping-seconds", "1"), day: kind}
-				makeHistory(t, place{b.Addr, b, func() {}}, uint64(time.Now().UnixNano()), size{tasks: int64(150 * (much + 1)), kills: much, undoctored: true})
+				makeHistory(t, place{b.Addr, b, func() {}, true}, uint64(time.Now().UnixNano()), size{tasks: int64(150 * (much + 1)), kills: much, undoctored: true})
 			})
 		}
 	}

@@ -17,7 +17,7 @@ var killsFlag = flag.Int("crash.kills", 0, "how often the leader of a cluster is
 func serveThree(t *testing.T) place {
 	t.Helper()
 	c := blackbox.ServeCluster(t, "--ping-seconds", "1")
-	return place{c.Addr, c, func() {}}
+	return place{c.Addr, c, func() {}, true}
 }
 
 // What clients see of tasks by way of all nodes, and across kills of the one that leads, can be

@@ -47,6 +47,9 @@ type place struct {
 	lives
 	// end is the end of a server before its histories are judged; nodes end with their test.
 	end func()
+	// passed: connections go through nodes that pass them on to the one that grants, which goes on when
+	// they break.
+	passed bool
 }
 
 // lives are those of what is killed.
@@ -58,7 +61,7 @@ type lives interface {
 func serveOne(t *testing.T) place {
 	t.Helper()
 	s := blackbox.Serve(t, "--ping-seconds", "1")
-	return place{s.Addr, s, s.Kill}
+	return place{s.Addr, s, s.Kill, false}
 }
 
 // makeHistory is one world from its first task to its judgement.

@@ -181,11 +181,15 @@ func (h *history) leased(label string, token wire.Token, untilMs int64) {
 }
 
 // left notes that the worker broke off the connection that a delivery came by.
-func (h *history) left(token wire.Token) {
+func (h *history) left(token wire.Token) { h.broke(token, h.now()) }
+
+// broke notes that the connection that a delivery came by broke, at since or later. The server ends what
+// was not confirmed before.
+func (h *history) broke(token wire.Token, since int64) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if e := h.ends[token]; e != nil {
-		e.from = min(e.from, int64(time.Since(h.began)))
+		e.from = min(e.from, since)
 	}
 }
 

@@ -64,17 +64,32 @@ func (c *client) workOn(p *blackbox.Peer) {
 		case <-p.Gone():
 			// What came before the end is ours, and another session may end it.
 			for len(p.Tasks) > 0 {
-				c.take(since, <-p.Tasks)
+				c.mayBeBroken(since, c.take(since, <-p.Tasks))
 			}
 			return
 		case f := <-p.Tasks:
 			d := c.take(since, f)
 			if !c.calm.Load() && c.one(25) {
-				c.breakOff(p, d)
+				c.mayBeBroken(since, d)
+				c.breakOff(since, p, d)
 				return
 			}
 			c.treat(sessionHands{p}, d)
+			select {
+			case <-p.Gone():
+				c.mayBeBroken(since, d)
+			default:
+			}
 		}
+	}
+}
+
+// mayBeBroken notes of a delivery that its session is gone. A server alone is gone itself then, and the next
+// life takes it for confirmed; a leader to which a node has passed the session may not have heard of the
+// arrival, and hands the task out again.
+func (c *client) mayBeBroken(since int64, d delivery) {
+	if c.server.passed {
+		c.history.broke(d.ref.Token, since)
 	}
 }
 
@@ -96,10 +111,12 @@ func (c *client) take(since int64, f *wire.TaskFrame) delivery {
 
 // breakOff ends the session in the middle of the work, and completes the task
 // over another one or over HTTP, if it still can.
-func (c *client) breakOff(p *blackbox.Peer, d delivery) {
+func (c *client) breakOff(since int64, p *blackbox.Peer, d delivery) {
 	c.history.left(d.ref.Token)
 	for len(p.Tasks) > 0 {
-		c.history.left(c.take(c.history.now(), <-p.Tasks).ref.Token)
+		next := c.take(since, <-p.Tasks)
+		c.history.left(next.ref.Token)
+		c.mayBeBroken(since, next)
 	}
 	p.Close()
 	next, done := c.otherHands()
