@@ -8,6 +8,7 @@ import (
 	"os/signal"
 	"path/filepath"
 	"sync"
+	"sync/atomic"
 	"syscall"
 )
 
@@ -23,9 +24,19 @@ var program struct {
 // -overlay takes it, for tests that put faults into it.
 const OverlayVariable = "CODEQ_TEST_OVERLAY"
 
+// earlier is what Program is while it is not empty.
+var earlier atomic.Value
+
+// Earlier has every process from here on be that of another program, one of an earlier version, until it is
+// called with an empty path. Any goroutine.
+func Earlier(path string) { earlier.Store(path) }
+
 // Program is the path of codeq, built from the source that is tested. Remove
 // takes it away again. Any goroutine.
 func Program() (string, error) {
+	if path, is := earlier.Load().(string); is && path != "" {
+		return path, nil
+	}
 	program.once.Do(build)
 	return program.path, program.err
 }

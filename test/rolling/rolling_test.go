@@ -20,7 +20,10 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m, goleak.Cleanup(blackbox.Exit)) }
 
-var ofCluster = flag.Bool("rolling.cluster", false, "restart the nodes of a cluster, too")
+var (
+	ofCluster   = flag.Bool("rolling.cluster", false, "restart the nodes of a cluster, too")
+	fromProgram = flag.String("rolling.from", "", "the `path` of codeq of an earlier version, which runs until the first restart")
+)
 
 const (
 	command = "rolling"
@@ -81,15 +84,17 @@ func TestRestartsOfServerAndWorkersCostNoTaskAnything(t *testing.T) {
 	if testing.Short() {
 		much.rounds = 1
 	}
+	blackbox.Earlier(*fromProgram)
 	roll(t, alone{t, blackbox.Serve(t)}, much)
 }
 
 // Restarts of the nodes of a cluster one at a time, the leader last, as an upgrade does, cost no task
-// anything. The old and the next program are the same here.
+// anything. The old and the next program are the same without -rolling.from.
 func TestRestartsOfNodesOneAtATimeCostNoTaskAnything(t *testing.T) {
 	if !*ofCluster {
 		t.Skip("starts three servers, each twice") // make cluster-faults runs it
 	}
+	blackbox.Earlier(*fromProgram)
 	roll(t, cluster{blackbox.ServeCluster(t)}, size{rounds: 1})
 }
 
@@ -136,6 +141,7 @@ func roll(t *testing.T, at place, much size) {
 	for range producers {
 		posting.Go(w.produce)
 	}
+	blackbox.Earlier("")
 	for range much.rounds {
 		time.Sleep(pause) // the restarts are what is slow here, and work must flow between them
 		w.place.restart()
