@@ -10,6 +10,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"codeq/internal/chaos"
 )
@@ -65,8 +66,10 @@ func (n *Network) listen(to int) {
 			if err != nil {
 				return // the test is over
 			}
-			way := n.ways[n.owner(conn.RemoteAddr().(*net.TCPAddr).Port, to)][to].Addr
-			links.Go(func() { join(conn, way) })
+			links.Go(func() {
+				way := n.ways[n.owner(conn.RemoteAddr().(*net.TCPAddr).Port, to)][to].Addr
+				join(conn, way)
+			})
 		}
 	})
 	n.t.Cleanup(func() {
@@ -93,26 +96,37 @@ func join(conn net.Conn, to string) {
 	back.Wait()
 }
 
-// owner is the node whose process has the port of a connection; to itself for a stranger.
+// owner is the node whose process has the port of a connection; to itself for a stranger. The system
+// may leave a connection out while others come and go, so it is asked more than once.
 func (n *Network) owner(port, to int) int {
-	text, err := os.ReadFile("/proc/net/tcp")
-	if err != nil {
-		n.t.Errorf("whose connection it is: %v", err)
-		return to
-	}
 	local := fmt.Sprintf("0100007F:%04X", port)
-	for line := range strings.Lines(string(text)) {
+	for range 20 {
+		text, err := os.ReadFile("/proc/net/tcp")
+		if err != nil {
+			break
+		}
+		if node, is := n.has(local, string(text)); is {
+			return node
+		}
+		time.Sleep(5 * time.Millisecond) // others come and go meanwhile
+	}
+	return to
+}
+
+// has is the node that has a local address in a list of connections.
+func (n *Network) has(local, list string) (node int, is bool) {
+	for line := range strings.Lines(list) {
 		fields := strings.Fields(line)
 		if len(fields) < 10 || fields[1] != local {
 			continue
 		}
 		for node := range n.pids {
 			if pid := n.pids[node].Load(); pid != 0 && has(pid, "socket:["+fields[9]+"]") {
-				return node
+				return node, true
 			}
 		}
 	}
-	return to
+	return 0, false
 }
 
 // has reports whether a process has a file open.
