@@ -121,7 +121,7 @@ func (p *panel) queries() (all []query) {
 }
 
 // aLittleOfEverything is the /metrics of a server that took, delivered and ended
-// tasks, has one in each order, and was copied.
+// tasks, has one in each order, was copied, and has a tenant with limits.
 func aLittleOfEverything(t *testing.T) string {
 	t.Helper()
 	server := blackbox.Serve(t, "--otlp-endpoint", "http://127.0.0.1:1")
@@ -146,6 +146,7 @@ func aLittleOfEverything(t *testing.T) string {
 		do("POST", "/tasks/"+task.ID+"/"+end, map[string]string{"result": `{"status":"COMPLETED","result":{}}`}[end])
 	}
 	do("GET", "/admin/backup", "")
+	do("PUT", "/admin/limits/default", `{"pendingTasks":1}`)
 	return server.Metrics()
 }
 
