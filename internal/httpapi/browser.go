@@ -20,7 +20,7 @@ var (
 	onlyTLS = []string{"max-age=31536000"}
 
 	varyOrigin = []string{"Origin"}
-	exposed    = []string{"Idempotent-Replayed, Location, Preference-Applied, RateLimit, RateLimit-Policy, Retry-After, " + headerRequestID}
+	exposed    = []string{"Idempotent-Replayed, Location, Preference-Applied, RateLimit, RateLimit-Policy, Retry-After, " + headerLeader + ", " + headerRequestID}
 	mayBeAsked = []string{"Authorization, Content-Type, Last-Event-ID, Prefer, Traceparent, Tracestate, " + headerTenant + ", " + headerRequestID}
 	askedFor   = []string{"600"} // seconds
 )
