@@ -10,6 +10,7 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/hashicorp/raft"
 
+	"codeq/internal/meter"
 	"codeq/store"
 )
 
@@ -27,10 +28,16 @@ type logStore struct {
 	db *store.LogDatabase
 	// first and last are the indexes of the log, 0 when it is empty.
 	first, last atomic.Uint64
+	// set has what is counted: syncSeconds of the appended entries, and how many there were.
+	set         meter.Set
+	syncSeconds *meter.Histogram
+	syncEntries *meter.Histogram
 }
 
 func newLogStore(db *store.LogDatabase) (*logStore, error) {
 	l := &logStore{db: db}
+	l.syncSeconds = l.set.Histogram("codeq_cluster_log_sync_seconds", "Time of one sync of the log of the cluster, which makes entries durable on this node.", meter.Doubling(50e-6, 18))
+	l.syncEntries = l.set.Histogram("codeq_cluster_log_sync_entries", "Entries that one sync of the log of the cluster made durable.", meter.Doubling(1, 12))
 	return l, l.measure()
 }
 
@@ -95,9 +102,12 @@ func (l *logStore) StoreLogs(logs []*raft.Log) error {
 			return fmt.Errorf("append to the log: %w", err)
 		}
 	}
+	began := time.Now()
 	if err := batch.Commit(pebble.Sync); err != nil {
 		return fmt.Errorf("append to the log: %w", err)
 	}
+	l.syncSeconds.Update(time.Since(began).Seconds())
+	l.syncEntries.Update(float64(len(logs)))
 	if len(logs) > 0 {
 		l.first.CompareAndSwap(0, logs[0].Index)
 		l.last.Store(logs[len(logs)-1].Index)

@@ -11,6 +11,7 @@ import (
 	"github.com/hashicorp/raft"
 	"github.com/rs/zerolog"
 
+	"codeq/internal/meter"
 	"codeq/store"
 )
 
@@ -304,6 +305,9 @@ func (n *Node) tryLead() (*Lease, error) {
 // VerifyLeader returns when this node was still the leader at a moment after the call:
 // ErrNotLeader if it was not. All who wait share the question.
 func (n *Node) VerifyLeader(ctx context.Context) error { return n.verifying.ask(ctx) }
+
+// WriteMetrics adds what the log has counted to a page.
+func (n *Node) WriteMetrics(p *meter.Page) { p.Add(&n.logs.set) }
 
 // Snapshot takes a snapshot now.
 func (n *Node) Snapshot() error {

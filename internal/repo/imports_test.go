@@ -30,7 +30,7 @@ var importTable = map[string]string{
 	"internal/paced":    "",
 	"internal/peer":     "internal/paced wire",
 	"internal/plot":     "",
-	"internal/replica":  "record store | wire",
+	"internal/replica":  "internal/meter record store | wire",
 	"internal/repo":     "",
 	"internal/socket":   "internal/paced",
 	"internal/tracing":  "internal/meter record shard shardactor store wire",

@@ -132,6 +132,7 @@ func (s *Server) writeClusterMetrics(p *meter.Page) {
 	}
 	status := (&logNode{s.node, s}).status()
 	p.One("codeq_cluster_leader", meter.Gauge, "1 if this node leads its cluster.", meter.OneIf(status.Role == "leader"))
+	s.node.WriteMetrics(p)
 	p.One("codeq_cluster_leader_known", meter.Gauge, "1 if this node knows a leader, and so passes requests.", meter.OneIf(status.Leader != ""))
 	p.One("codeq_cluster_term", meter.Gauge, "The term of the log: it grows with each election.", float64(status.Term))
 	p.One("codeq_cluster_committed_index", meter.Gauge, "The last entry of the log that a majority has, as far as this node knows.", float64(status.Committed))
