@@ -82,6 +82,7 @@ type Node struct {
 type Artifacts struct {
 	ArtifactsDir      string `name:"artifacts-dir" placeholder:"DIR" help:"Directory of the files that workers upload for their tasks; without it the directory artifacts in that of the data. A backup does not have them."`
 	ArtifactsS3       string `name:"artifacts-s3" placeholder:"URL" help:"Part of an S3 bucket for these files instead of a directory, such as s3://files/codeq?region=eu-central-1, with &endpoint=https://HOST for a storage that is not Amazon's. The credentials are in AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and AWS_SESSION_TOKEN."`
+	ArtifactsShared   bool   `name:"artifacts-shared" default:"false" help:"All nodes of the cluster have the directory of artifacts-dir, for example over a network; without it the nodes of a cluster refuse a directory."`
 	ArtifactsRedirect bool   `name:"artifacts-redirect" default:"false" help:"Send who asks for a file on to the S3 bucket, with an address that gives that file for 5 minutes, instead of passing its bytes on. Clients must reach the storage."`
 	ArtifactMaxBytes  Bytes  `name:"artifact-max-bytes" default:"5GiB" range:"1B..5TiB" placeholder:"SIZE" help:"Largest file that a worker may upload."`
 }
@@ -105,6 +106,9 @@ func (s *Serve) Check(origin func(name string) string) error {
 	}
 	if s.ArtifactsDir != "" && s.ArtifactsS3 != "" {
 		found = append(found, fmt.Errorf("artifacts-dir (%s) and artifacts-s3 (%s) contradict each other: leave one out", origin("artifacts-dir"), origin("artifacts-s3")))
+	}
+	if s.ArtifactsShared && s.ArtifactsDir == "" {
+		found = append(found, fmt.Errorf("artifacts-shared (%s) needs artifacts-dir: name the directory that all nodes have", origin("artifacts-shared")))
 	}
 	if s.ArtifactsRedirect && s.ArtifactsS3 == "" {
 		found = append(found, fmt.Errorf("artifacts-redirect (%s) needs artifacts-s3: a directory has no addresses", origin("artifacts-redirect")))

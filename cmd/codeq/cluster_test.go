@@ -152,6 +152,9 @@ func TestThreeProcessesAreACluster(t *testing.T) {
 	if said := m.must("cluster", "join", token, "--data", gone.Dir, "--address", m.at[1], "--json"); !strings.HasSuffix(said, `"data":"`+gone.Dir+"\"}\n") {
 		t.Errorf("joined with %s", said)
 	}
+	if said, done := m.codeq("serve", "--data", gone.Dir, "--artifacts-dir", t.TempDir()); done || !strings.Contains(said, "set artifacts-shared") {
+		t.Errorf("a node takes a directory of files of its own: %s", said)
+	}
 	gone.Start()
 	m.status(m.urls(), "three vote again", func(s *wire.ClusterStatus) bool { return s.Voters == 3 && s.MayLose == 1 })
 	if said, done := m.codeq("cluster", "join", token, "--data", t.TempDir(), "--address", "127.0.0.1:9"); done || !strings.Contains(said, "each counts once") {

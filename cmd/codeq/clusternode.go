@@ -168,8 +168,15 @@ func (s *serveCmd) cluster(settings *config.Resolved) (*server.Cluster, error) {
 	if err != nil {
 		return nil, err
 	}
+	if is && s.ArtifactsDir != "" && !s.ArtifactsShared {
+		return nil, wrong("artifacts-dir (%s) is on this node alone, and another one that leads would not have the files: use artifacts-s3, or set artifacts-shared if all nodes have the directory",
+			settings.Origin("artifacts-dir"))
+	}
 	if is {
 		return &server.Cluster{Listen: s.PeerListen}, nil
+	}
+	if s.ArtifactsShared {
+		return nil, wrong("artifacts-shared (%s) is for a node of a cluster, and %s is no directory of one", settings.Origin("artifacts-shared"), s.Data)
 	}
 	for name, value := range map[string]string{"peer-listen": s.PeerListen, "node-url": s.NodeURL} {
 		if value != "" {

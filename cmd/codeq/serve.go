@@ -184,7 +184,7 @@ func (s *serveCmd) options() server.Options {
 			PublicHosts: s.PublicHost, AllowOrigins: s.AllowOrigin, PublicURL: s.PublicURL, NodeURL: s.NodeURL, WebhookAllow: s.WebhookAllow,
 		},
 		Artifacts: server.Artifacts{
-			Dir: s.ArtifactsDir, S3: s.ArtifactsS3, MaxBytes: int64(s.ArtifactMaxBytes), Redirect: s.ArtifactsRedirect,
+			Dir: s.ArtifactsDir, Shared: s.ArtifactsShared, S3: s.ArtifactsS3, MaxBytes: int64(s.ArtifactMaxBytes), Redirect: s.ArtifactsRedirect,
 			S3Keys: server.S3Keys{Access: os.Getenv("AWS_ACCESS_KEY_ID"), Secret: os.Getenv("AWS_SECRET_ACCESS_KEY"), Session: os.Getenv("AWS_SESSION_TOKEN")},
 		},
 		RetentionFor: s.Retention, DLQRetentionFor: s.DLQRetention,

@@ -19,6 +19,8 @@ type Artifacts struct {
 	// instead, see artifact.OpenS3. MaxBytes bounds one file; 0 is 5 GiB.
 	Dir, S3  string
 	MaxBytes int64
+	// Shared: all nodes of a cluster have the directory.
+	Shared bool
 	// Redirect sends requests for files on to S3.
 	Redirect bool
 	// S3Keys are the credentials for S3.
@@ -61,7 +63,7 @@ func (s *Server) openDriver() (artifact.Driver, error) {
 		}
 		return driver, nil
 	}
-	if s.lead != nil {
+	if s.lead != nil && !s.o.Artifacts.Shared {
 		return nowhere{}, nil
 	}
 	fs := s.o.FS
@@ -71,8 +73,10 @@ func (s *Server) openDriver() (artifact.Driver, error) {
 	path := s.o.Artifacts.Dir
 	if path == "" {
 		path = fs.PathJoin(s.o.DataDir, "artifacts")
-	} else if err := s.lockArtifacts(fs, path); err != nil {
-		return nil, err
+	} else if s.lead == nil {
+		if err := s.lockArtifacts(fs, path); err != nil {
+			return nil, err
+		}
 	}
 	return artifact.OpenDir(fs, fs.PathJoin(path, s.store.CreationID()), 2*s.store.Guard().ReserveBytes())
 }
@@ -81,7 +85,7 @@ func (s *Server) openDriver() (artifact.Driver, error) {
 // another one leads.
 type nowhere struct{}
 
-var noPlaceForFiles = wire.Refuse(wire.CodeStorageFull, "the nodes of a cluster keep artifacts in S3 only, and this one was started without --artifacts-s3")
+var noPlaceForFiles = wire.Refuse(wire.CodeStorageFull, "the nodes of a cluster keep artifacts in S3 or in a directory that all of them have, and this one was started without --artifacts-s3 and --artifacts-shared")
 
 // Put implements artifact.Driver.
 func (nowhere) Put(artifact.Key, io.Reader) error { return noPlaceForFiles }
