@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"slices"
 	"strings"
 	"syscall"
@@ -15,7 +14,6 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"codeq/record"
-	"codeq/wire"
 )
 
 // The manifest says what the directory is before any database is opened. It
@@ -223,21 +221,19 @@ func firstForeign(names []string) (string, bool) {
 
 // create makes a directory from nothing.
 func (s *Store) create() error {
-	var random [10]byte
-	if _, err := io.ReadFull(s.options.Random, random[:]); err != nil {
-		return fmt.Errorf("draw creation id: %w", err)
-	}
-	now := time.Now().UTC()
 	m := &manifest{
 		Version:    manifestVersion,
 		Shards:     s.options.Shards,
-		CreationID: wire.TaskID(wire.NewUUIDv7(now.UnixMilli(), random)).String(),
+		CreationID: s.options.CreationID,
 		State:      stateNew,
-		CreatedAt:  now.Format(time.RFC3339),
+		CreatedAt:  time.Now().UTC().Format(time.RFC3339),
 		Node:       s.options.Node,
 	}
-	if s.options.CreationID != "" {
-		m.CreationID = s.options.CreationID
+	if m.CreationID == "" {
+		var err error
+		if m.CreationID, err = s.drawCreationID(); err != nil {
+			return err
+		}
 	}
 	if m.Shards == 0 {
 		m.Shards = DefaultShards
@@ -415,31 +411,6 @@ func damaged(dir, remedy string, lastGoodKey []byte, err error) error {
 		at = ", found after the key " + record.NameForLog(lastGoodKey, record.QueueKey{})
 	}
 	return refuse(dir, "%s is damaged%s (%v); %s", what, at, err, remedy)
-}
-
-// secretBytes is the length of the secret of a data directory.
-const secretBytes = 32
-
-// Secret is what only this data directory knows, for keys that must be good
-// after a restart and nowhere else. It must not be logged nor told.
-func (s *Store) Secret() []byte { return slices.Clone(s.secret) }
-
-// CreationID is drawn when a data directory is made. Numbers of events are good only together
-// with it. Any goroutine.
-func (s *Store) CreationID() string { return s.creationID }
-
-// newCreation draws the secret of the directory and is the value that is to be
-// stored with it.
-func (s *Store) newCreation(m *manifest) ([]byte, error) {
-	s.secret, s.creationID = make([]byte, secretBytes), m.CreationID
-	if _, err := io.ReadFull(s.options.Random, s.secret); err != nil {
-		return nil, fmt.Errorf("draw secret: %w", err)
-	}
-	value, err := json.Marshal(creation{CreationID: m.CreationID, Shards: m.Shards, Secret: s.secret})
-	if err != nil {
-		return nil, fmt.Errorf("write creation id: %w", err)
-	}
-	return value, nil
 }
 
 func (s *Store) checkCreation(db *pebble.DB, m *manifest) error {

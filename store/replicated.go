@@ -161,7 +161,7 @@ func (s *Store) Join(node string) error {
 	if err != nil {
 		return err
 	}
-	m.Node = node
+	m.Node, m.CreationID = node, s.creationID
 	return writeManifest(s.options.FS, s.options.Dir, m)
 }
 

@@ -56,12 +56,14 @@ func (i *clusterInitCmd) Run(a *app) error {
 			return err
 		}
 	}
-	id, err := replica.Init(replica.InitOptions{FS: vfs.Default, Dir: i.Data, Shards: i.Shards, Address: i.Address, Log: zerolog.Nop()})
+	id, err := replica.Init(replica.InitOptions{
+		FS: vfs.Default, Dir: i.Data, Shards: i.Shards, Address: i.Address, Restored: i.From != "", Log: zerolog.Nop(),
+		Before: func(node string) error {
+			founding.Node = node
+			return peer.Found(i.Data, founding)
+		},
+	})
 	if err != nil {
-		return err
-	}
-	founding.Node = id.Node
-	if err := peer.Found(i.Data, founding); err != nil {
 		return err
 	}
 	made := clusterMade{Node: id.Node, Address: i.Address, Data: i.Data}
@@ -140,7 +142,8 @@ func (j *clusterJoinCmd) Run(a *app) error {
 	}
 	ctx, done := a.untilStopped()
 	defer done()
-	grant, err := peer.Join(ctx, j.Token, j.Address)
+	node := replica.NewNodeID()
+	grant, err := peer.Join(ctx, j.Token, node, j.Address)
 	if err != nil {
 		return err
 	}
@@ -148,7 +151,7 @@ func (j *clusterJoinCmd) Run(a *app) error {
 		return fmt.Errorf("make the data directory: %w", err)
 	}
 	if _, err := replica.Prepare(replica.PrepareOptions{
-		FS: vfs.Default, Dir: j.Data, Node: grant.Node, CreationID: grant.CreationID, Shards: grant.Shards, Log: zerolog.Nop(),
+		FS: vfs.Default, Dir: j.Data, Node: node, CreationID: grant.CreationID, Shards: grant.Shards, Log: zerolog.Nop(),
 	}); err != nil {
 		return err
 	}
@@ -156,9 +159,9 @@ func (j *clusterJoinCmd) Run(a *app) error {
 		return err
 	}
 	if a.JSON {
-		return a.writeJSON(clusterMade{Node: grant.Node, Address: j.Address, Data: j.Data})
+		return a.writeJSON(clusterMade{Node: node, Address: j.Address, Data: j.Data})
 	}
-	a.say("%s is the node %s; start it with \"codeq serve --data %s\"", j.Data, grant.Node, j.Data)
+	a.say("%s is the node %s; start it with \"codeq serve --data %s\"", j.Data, node, j.Data)
 	return nil
 }
 

@@ -67,8 +67,8 @@ func (f *Founding) Check() error {
 	return err
 }
 
-// Found makes the file of the first node of a cluster in its data directory, which must have
-// none.
+// Found makes the file of the first node of a cluster in its data directory. One that is there
+// is from a time when the directory did not become that of a node.
 func Found(dataDir string, f *Founding) error {
 	made, err := newAuthority(f.Now)
 	if f.Authority != "" {
@@ -90,15 +90,12 @@ func Found(dataDir string, f *Founding) error {
 	})
 }
 
-// create writes the file of a node that has none.
+// create writes the file of a node.
 func create(dataDir string, c *contents) error {
 	if problem := AddressProblem(c.Address); problem != "" {
 		return fmt.Errorf("the address of the node %s, got %.80q", problem, c.Address)
 	}
 	d := &directory{path: filepath.Join(dataDir, directoryName)}
-	if _, err := os.Stat(filepath.Join(d.path, fileName)); !errors.Is(err, os.ErrNotExist) {
-		return fmt.Errorf("%s is the directory of a node already: use another one, or remove that node from its cluster and empty it", dataDir)
-	}
 	if err := os.MkdirAll(d.path, 0o700); err != nil {
 		return fmt.Errorf("make the directory of the node: %w", err)
 	}
@@ -109,6 +106,10 @@ func create(dataDir string, c *contents) error {
 func openDirectory(dataDir string) (*directory, error) {
 	d := &directory{path: filepath.Join(dataDir, directoryName)}
 	text, err := os.ReadFile(filepath.Join(d.path, fileName))
+	if errors.Is(err, os.ErrNotExist) {
+		return nil, fmt.Errorf("%s is not there: the machine had not finished to join, so no other node knows this one; empty the directory and join with a new token",
+			filepath.Join(d.path, fileName))
+	}
 	if err != nil {
 		return nil, fmt.Errorf("read which node this is: %w", err)
 	}

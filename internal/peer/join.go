@@ -7,7 +7,6 @@ import (
 	"crypto/sha256"
 	"crypto/tls"
 	"crypto/x509"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -54,8 +53,6 @@ type refused struct {
 
 // Grant is what a machine got by a token: it is a node from Write on.
 type Grant struct {
-	// Node is its new id.
-	Node string
 	Data
 	file contents
 }
@@ -63,9 +60,9 @@ type Grant struct {
 // Write makes the file of the node in its data directory.
 func (g *Grant) Write(dataDir string) error { return create(dataDir, &g.file) }
 
-// Join uses a token for a machine that other nodes will reach at an address. The error is a
-// sentence.
-func Join(ctx context.Context, text, address string) (*Grant, error) {
+// Join uses a token for a machine that will be a node with an id, which other nodes will reach at
+// an address. The error is a sentence.
+func Join(ctx context.Context, text, node, address string) (*Grant, error) {
 	t, err := parseToken(text)
 	if err != nil {
 		return nil, err
@@ -81,14 +78,12 @@ func Join(ctx context.Context, text, address string) (*Grant, error) {
 	if err != nil {
 		return nil, fmt.Errorf("ask for a certificate: %w", err)
 	}
-	drawn := make([]byte, 16)
-	_, _ = rand.Read(drawn) // it ends the process rather than fail
-	asks := joining{Secret: t.secret[:], Node: hex.EncodeToString(drawn), Address: address, Request: request}
+	asks := joining{Secret: t.secret[:], Node: node, Address: address, Request: request}
 	got := &granted{}
 	if err := post(ctx, t.client(), t.address+"/join", asks, got); err != nil {
 		return nil, fmt.Errorf("join at %s: %w", t.address, err)
 	}
-	g := &Grant{Node: asks.Node, Data: Data{got.CreationID, got.Shards}, file: contents{
+	g := &Grant{Data: Data{got.CreationID, got.Shards}, file: contents{
 		Node: asks.Node, Address: address, Others: got.Others, Certificate: got.Certificate, Key: keyPEM,
 		Authority: got.Authority, AuthorityKey: got.AuthorityKey,
 	}}

@@ -38,9 +38,9 @@ func TestWhatATokenBrings(t *testing.T) {
 	a, _ := first(t, l, nil)
 	token, err := a.Invite(time.Minute)
 	must(t, err)
-	got, err := Join(t.Context(), " "+token+"\n", "127.0.0.1:9")
+	got, err := Join(t.Context(), " "+token+"\n", drawn(), "127.0.0.1:9")
 	must(t, err)
-	if got.Data != (Data{"a-creation", 4}) || !isNode(got.Node) || !slices.Equal(got.file.Others, []string{a.Self().Address}) {
+	if got.Data != (Data{"a-creation", 4}) || !isNode(got.file.Node) || !slices.Equal(got.file.Others, []string{a.Self().Address}) {
 		t.Errorf("got %+v", got)
 	}
 	if strings.Contains(readFile(t, a), token) || !strings.Contains(readFile(t, a), `"authorityKey"`) {
@@ -64,7 +64,7 @@ func TestATokenCountsOnceAndNotForLong(t *testing.T) {
 	var all sync.WaitGroup
 	for range 8 {
 		all.Go(func() {
-			if _, err := Join(t.Context(), token, "127.0.0.1:9"); err == nil {
+			if _, err := Join(t.Context(), token, drawn(), "127.0.0.1:9"); err == nil {
 				good.Add(1)
 			} else if !strings.Contains(err.Error(), errTicket.Error()) {
 				t.Errorf("a token that was used: %v", err)
@@ -85,7 +85,7 @@ func TestATokenCountsOnceAndNotForLong(t *testing.T) {
 	}
 	late, err := a.directory.invite(time.Minute, time.Now().Add(-time.Hour))
 	must(t, err)
-	if _, err := Join(t.Context(), late, "127.0.0.1:9"); err == nil || !strings.Contains(err.Error(), "expired") {
+	if _, err := Join(t.Context(), late, drawn(), "127.0.0.1:9"); err == nil || !strings.Contains(err.Error(), "expired") {
 		t.Errorf("an expired token: %v", err)
 	}
 }
@@ -98,14 +98,14 @@ func TestATokenOfAnotherClusterSendsNothing(t *testing.T) {
 	token, err := parseToken(text)
 	must(t, err)
 	token.address = b.Self().Address
-	if _, err := Join(t.Context(), token.String(), "127.0.0.1:9"); !errors.Is(err, errForeign) {
+	if _, err := Join(t.Context(), token.String(), drawn(), "127.0.0.1:9"); !errors.Is(err, errForeign) {
 		t.Errorf("the authority of another cluster: %v", err)
 	}
 	token.address, token.authority[0] = a.Self().Address, token.authority[0]^1
-	if _, err := Join(t.Context(), token.String(), "127.0.0.1:9"); !errors.Is(err, errForeign) {
+	if _, err := Join(t.Context(), token.String(), drawn(), "127.0.0.1:9"); !errors.Is(err, errForeign) {
 		t.Errorf("a token with one bit changed: %v", err)
 	}
-	if _, err := Join(t.Context(), text, "127.0.0.1:9"); err != nil {
+	if _, err := Join(t.Context(), text, drawn(), "127.0.0.1:9"); err != nil {
 		t.Errorf("the token was used up: %v", err)
 	}
 }
@@ -118,16 +118,16 @@ func TestJoinRefusesBeforeItUsesTheToken(t *testing.T) {
 		"127.0.0.1": "host:port", ":7000": "host:port", "0.0.0.0:7000": "other nodes can reach", "a b:1": "character",
 		a.Self().Address: "codeq cluster remove " + a.Self().Node,
 	} {
-		if _, err := Join(t.Context(), token, address); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := Join(t.Context(), token, drawn(), address); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v", address, err)
 		}
 	}
 	for _, text := range []string{"", "cq_abc", "cqj_", "cqj_!!", token + "A", token[:len(token)-4], "cqj_" + strings.Repeat("A", 1000)} {
-		if _, err := Join(t.Context(), text, "127.0.0.1:9"); !errors.Is(err, errToken) && !strings.Contains(err.Error(), "join at") {
+		if _, err := Join(t.Context(), text, drawn(), "127.0.0.1:9"); !errors.Is(err, errToken) && !strings.Contains(err.Error(), "join at") {
 			t.Errorf("%.20q: %v", text, err)
 		}
 	}
-	if _, err := Join(t.Context(), token, "127.0.0.1:9"); err != nil {
+	if _, err := Join(t.Context(), token, drawn(), "127.0.0.1:9"); err != nil {
 		t.Errorf("the token was used up: %v", err)
 	}
 }
@@ -135,14 +135,13 @@ func TestJoinRefusesBeforeItUsesTheToken(t *testing.T) {
 func TestTokensOfAServerThatDoesNotRun(t *testing.T) {
 	dir := t.TempDir()
 	on := port(t)
-	must(t, Found(dir, &Founding{Node: strings.Repeat("ab", 16), Address: on.Addr().String(), Now: time.Now()}))
-	if err := Found(dir, &Founding{Node: strings.Repeat("cd", 16), Address: "127.0.0.1:1", Now: time.Now()}); err == nil {
-		t.Error("a directory was made the one of a second node")
+	for _, node := range []string{"cd", "ab"} { // the first time was cut short after it
+		must(t, Found(dir, &Founding{Node: strings.Repeat(node, 16), Address: on.Addr().String(), Now: time.Now()}))
 	}
 	token, err := Invite(dir, time.Minute, time.Now())
 	must(t, err)
 	open(t, dir, on, &log{}, nil)
-	if _, err := Join(t.Context(), token, "127.0.0.1:9"); err != nil {
+	if _, err := Join(t.Context(), token, drawn(), "127.0.0.1:9"); err != nil {
 		t.Error(err)
 	}
 }
@@ -167,7 +166,7 @@ func TestJoinEndsWithItsContext(t *testing.T) {
 	token := newToken([sha256.Size]byte{1}, silent.Addr().String())
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
 	defer cancel()
-	if _, err := Join(ctx, token.String(), "127.0.0.1:9"); err == nil {
+	if _, err := Join(ctx, token.String(), drawn(), "127.0.0.1:9"); err == nil {
 		t.Error("joined a port that says nothing")
 	}
 }
@@ -201,4 +200,12 @@ func FuzzParseJoining(f *testing.F) {
 			t.Errorf("took %q", body)
 		}
 	})
+}
+
+// A directory of which the file of the node is missing says what to do.
+func TestADirectoryThatDidNotJoinToItsEnd(t *testing.T) {
+	_, err := Open(Options{DataDir: t.TempDir()})
+	if err == nil || !strings.Contains(err.Error(), "empty the directory and join with a new token") {
+		t.Error(err)
+	}
 }

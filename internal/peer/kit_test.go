@@ -2,6 +2,8 @@ package peer
 
 import (
 	"context"
+	"crypto/rand"
+	"encoding/hex"
 	"errors"
 	"net"
 	"net/http"
@@ -52,6 +54,8 @@ func (l *log) LastLog() uint64 {
 	defer l.mu.Unlock()
 	return l.lastLog
 }
+
+func (l *log) HasNearlyAll(lastLog uint64) bool { return lastLog+200 >= l.LastLog() }
 
 func (l *log) AddNonvoter(_ context.Context, m Member) error {
 	l.mu.Lock()
@@ -160,13 +164,20 @@ func open(t *testing.T, dir string, on net.Listener, l *log, h http.Handler) *Pe
 	return p
 }
 
+// drawn is an id for a node.
+func drawn() string {
+	var id [16]byte
+	_, _ = rand.Read(id[:]) // it ends the process rather than fail
+	return hex.EncodeToString(id[:])
+}
+
 // join makes and opens a further node by a token of p.
 func join(t *testing.T, p *Peers, l *log, h http.Handler) (*Peers, string) {
 	t.Helper()
 	token, err := p.Invite(time.Minute)
 	must(t, err)
 	on, dir := port(t), t.TempDir()
-	got, err := Join(t.Context(), token, on.Addr().String())
+	got, err := Join(t.Context(), token, drawn(), on.Addr().String())
 	must(t, err)
 	must(t, got.Write(dir))
 	return open(t, dir, on, l, h), dir

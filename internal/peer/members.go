@@ -18,8 +18,6 @@ const (
 	statusFor = 2 * time.Second
 	// waitingFor is for how long a node that asked for its vote counts as one that waits.
 	waitingFor = 5 * time.Second
-	// nearlyAll is how many entries a node may lack that waits for its vote.
-	nearlyAll = 200
 )
 
 // member is the request of a node to be one.
@@ -62,7 +60,7 @@ func (p *Peers) addMember(ctx context.Context, node string, asked *member) error
 	if !known {
 		return errors.Join(p.node.AddNonvoter(ctx, m), errCatchesUp)
 	}
-	if asked.LastLog+nearlyAll < p.node.LastLog() {
+	if !p.node.HasNearlyAll(asked.LastLog) {
 		return errCatchesUp
 	}
 	p.waiting[node] = time.Now()

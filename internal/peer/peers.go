@@ -55,6 +55,8 @@ type Node interface {
 	// The leader alone can change the members: a node is a member first, and a voter when it has
 	// that much of the log.
 	AddNonvoter(ctx context.Context, m Member) error
+	// HasNearlyAll reports whether a node that has that much of the log may vote.
+	HasNearlyAll(lastLog uint64) bool
 	AddVoter(ctx context.Context, m Member, lastLog uint64) error
 	Remove(ctx context.Context, node string) error
 	// Transfer has another node lead, the best one for "".

@@ -37,29 +37,36 @@ type InitOptions struct {
 	Shards int
 	// Address is where the other nodes reach this one.
 	Address string
-	Log     zerolog.Logger
+	// Restored: the directory is the copy of a backup. It gets another creation id, because
+	// what its numbers say is not what those of the other copy say.
+	Restored bool
+	// Before makes what else a node needs, while the directory is still that of a server alone;
+	// nil is nothing.
+	Before func(node string) error
+	Log    zerolog.Logger
 }
 
 // NewNodeID draws the id of a node.
-func NewNodeID() (string, error) {
+func NewNodeID() string {
 	var id [16]byte
-	if _, err := rand.Read(id[:]); err != nil {
-		return "", fmt.Errorf("draw node id: %w", err)
-	}
-	return hex.EncodeToString(id[:]), nil
+	_, _ = rand.Read(id[:]) // it ends the process rather than fail
+	return hex.EncodeToString(id[:])
 }
 
 // Init makes a directory that of the first node of a cluster, with the tasks that are in it. The
 // manifest is written last: until then the directory is that of a server alone.
 func Init(o InitOptions) (id Identity, err error) {
-	if id.Node, err = NewNodeID(); err != nil {
-		return id, err
-	}
+	id.Node = NewNodeID()
 	s, err := store.Open(store.Options{FS: o.FS, Dir: o.Dir, Shards: o.Shards, Log: o.Log})
 	if err != nil {
 		return id, err
 	}
 	defer func() { err = errors.Join(err, s.Close()) }()
+	if o.Restored {
+		if err := s.Rename(); err != nil {
+			return id, err
+		}
+	}
 	id.CreationID, id.Shards = s.CreationID(), s.Shards()
 	at := position{index: foundIndex}
 	if err := s.CommitReplicated(at.append(nil), nil); err != nil {
@@ -67,6 +74,11 @@ func Init(o InitOptions) (id Identity, err error) {
 	}
 	if err := found(&o, s, id.Node); err != nil {
 		return id, err
+	}
+	if o.Before != nil {
+		if err := o.Before(id.Node); err != nil {
+			return id, err
+		}
 	}
 	return id, s.Join(id.Node)
 }
@@ -113,7 +125,7 @@ func found(o *InitOptions, s *store.Store, node string) error {
 type PrepareOptions struct {
 	FS  vfs.FS
 	Dir string
-	// Node is the id of the node; empty draws one.
+	// Node is the id of the node.
 	Node string
 	// CreationID and Shards are those of the cluster.
 	CreationID string
@@ -125,11 +137,6 @@ type PrepareOptions struct {
 // leader sends a snapshot.
 func Prepare(o PrepareOptions) (id Identity, err error) {
 	id = Identity{Node: o.Node, CreationID: o.CreationID, Shards: o.Shards}
-	if id.Node == "" {
-		if id.Node, err = NewNodeID(); err != nil {
-			return id, err
-		}
-	}
 	s, err := store.Open(store.Options{FS: o.FS, Dir: o.Dir, Shards: o.Shards, CreationID: o.CreationID, Node: id.Node, Log: o.Log})
 	if err != nil {
 		return id, err

@@ -74,7 +74,7 @@ func newHostsOn(t *testing.T, disks []vfs.FS) []*host {
 	}
 	first.start()
 	for _, h := range hosts[1:] {
-		h.id, err = Prepare(PrepareOptions{FS: h.fs, Dir: h.dir, CreationID: first.id.CreationID, Shards: shards, Log: zerolog.Nop()})
+		h.id, err = Prepare(PrepareOptions{FS: h.fs, Dir: h.dir, Node: NewNodeID(), CreationID: first.id.CreationID, Shards: shards, Log: zerolog.Nop()})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -117,10 +117,15 @@ func (n *Node) AddVoter(ctx context.Context, id, address string, lastLog uint64)
 	if err := n.mayAdd(ctx, id, address); err != nil {
 		return err
 	}
-	if has := n.raft.LastIndex(); lastLog < n.machine.members.Load() || lastLog+behindBy < has {
-		return fmt.Errorf("%w: it has %d of %d entries", ErrBehind, lastLog, has)
+	if !n.HasNearlyAll(lastLog) {
+		return fmt.Errorf("%w: it has %d of %d entries", ErrBehind, lastLog, n.raft.LastIndex())
 	}
 	return asked(n.raft.AddVoter(raft.ServerID(id), raft.ServerAddress(address), 0, changeFor).Error())
+}
+
+// HasNearlyAll reports whether a node may vote whose Status has that as LastLog.
+func (n *Node) HasNearlyAll(lastLog uint64) bool {
+	return lastLog >= n.machine.members.Load() && lastLog+behindBy >= n.raft.LastIndex()
 }
 
 // mayAdd refuses the address of another member.

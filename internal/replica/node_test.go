@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/rs/zerolog"
 
 	"codeq/store"
 )
@@ -148,4 +149,40 @@ func TestANodeVotesOnceItKnowsAllMembers(t *testing.T) {
 	if err := h.node.AddVoter(t.Context(), "other", other.address, h.node.machine.members.Load()-1); !errors.Is(err, ErrBehind) {
 		t.Errorf("a node without the list of members: %v", err)
 	}
+}
+
+// A restored database gets another creation id, and a directory is that of a node only when all
+// that a node needs is there.
+func TestInitIsDoneAtItsEnd(t *testing.T) {
+	fs := vfs.NewMem()
+	s, err := store.Open(store.Options{FS: fs, Dir: "data", Shards: shards})
+	if err != nil {
+		t.Fatal(err)
+	}
+	was, secret := s.CreationID(), s.Secret()
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	o := InitOptions{FS: fs, Dir: "data", Address: "a:1", Log: zerolog.Nop(), Before: func(string) error { return errors.New("no space") }}
+	if _, err := Init(o); err == nil || err.Error() != "no space" {
+		t.Fatal(err)
+	}
+	if id, is, err := ReadIdentity(fs, "data"); err != nil || is || id.CreationID != was {
+		t.Fatalf("after an error %+v, %v, %v", id, is, err)
+	}
+	var told string
+	o.Restored, o.Before = true, func(node string) error { told = node; return nil }
+	id, err := Init(o)
+	if err != nil || id.Node != told || id.CreationID == was {
+		t.Fatalf("%+v, told %s, was %s: %v", id, told, was, err)
+	}
+	again, is, err := ReadIdentity(fs, "data")
+	if err != nil || !is || again != id {
+		t.Fatalf("%+v, want %+v: %v", again, id, err)
+	}
+	opened, n := openMachine(t, fs)
+	if opened.CreationID() != id.CreationID || string(opened.Secret()) != string(secret) {
+		t.Errorf("the database is of %s", opened.CreationID())
+	}
+	closeMachine(t, opened, n)
 }

@@ -55,7 +55,7 @@ func TestAPowerCutWhileASnapshotIsReceived(t *testing.T) {
 	meta, stream, creationID := sender(t, 12)
 	c := &cuts{fs: vfs.NewCrashableMem(), random: rand.New(rand.NewPCG(3, 4))}
 	fs := c.wrap()
-	if _, err := Prepare(PrepareOptions{FS: fs, Dir: "data", CreationID: creationID, Shards: shards, Log: zerolog.Nop()}); err != nil {
+	if _, err := Prepare(PrepareOptions{FS: fs, Dir: "data", Node: NewNodeID(), CreationID: creationID, Shards: shards, Log: zerolog.Nop()}); err != nil {
 		t.Fatal(err)
 	}
 	s, n := openMachine(t, fs)

@@ -170,7 +170,7 @@ func runLog(t *testing.T, seed uint64) {
 	for range 2 {
 		fs := vfs.NewCrashableMem()
 		if _, err := Prepare(PrepareOptions{
-			FS: steadyMem{fs}, Dir: "data", CreationID: w.nodes[0].store.CreationID(), Shards: shards, Log: zerolog.Nop(),
+			FS: steadyMem{fs}, Dir: "data", Node: NewNodeID(), CreationID: w.nodes[0].store.CreationID(), Shards: shards, Log: zerolog.Nop(),
 		}); err != nil {
 			t.Fatal(err)
 		}

@@ -54,11 +54,7 @@ func openNodes(t *testing.T) *nodes {
 			first, err = replica.Init(replica.InitOptions{FS: vfs.Default, Dir: n.dirs[0], Address: n.addresses[0], Log: zerolog.Nop()})
 			id = first
 		} else {
-			id.Node, err = replica.NewNodeID()
-			if err != nil {
-				t.Fatal(err)
-			}
-			id, err = replica.Prepare(replica.PrepareOptions{FS: vfs.Default, Dir: n.dirs[i], Node: id.Node, CreationID: first.CreationID, Shards: first.Shards, Log: zerolog.Nop()})
+			id, err = replica.Prepare(replica.PrepareOptions{FS: vfs.Default, Dir: n.dirs[i], Node: replica.NewNodeID(), CreationID: first.CreationID, Shards: first.Shards, Log: zerolog.Nop()})
 		}
 		if err != nil {
 			t.Fatal(err)

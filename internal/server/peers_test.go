@@ -18,6 +18,7 @@ import (
 	"codeq/client"
 	"codeq/internal/httpapi"
 	"codeq/internal/peer"
+	"codeq/internal/replica"
 	"codeq/wire"
 )
 
@@ -46,6 +47,7 @@ func (m *cohort) Leader() (node, address string) {
 }
 func (m *cohort) Changes() (<-chan struct{}, func())                  { return nil, func() {} }
 func (m *cohort) LastLog() uint64                                     { return 1 }
+func (m *cohort) HasNearlyAll(uint64) bool                            { return true }
 func (m *cohort) About() peer.About                                   { return peer.About{} }
 func (m *cohort) AddNonvoter(context.Context, peer.Member) error      { return nil }
 func (m *cohort) AddVoter(context.Context, peer.Member, uint64) error { return nil }
@@ -103,7 +105,7 @@ func behind(t *testing.T, x *site) *site {
 		x.server.front.ServeHTTP(w, httpapi.Passed(r))
 	}), all)
 	follower := openPeers(t, func(dir, address string) error {
-		grant, err := peer.Join(t.Context(), token, address)
+		grant, err := peer.Join(t.Context(), token, replica.NewNodeID(), address)
 		if err == nil {
 			err = grant.Write(dir)
 		}
