@@ -74,6 +74,12 @@ func (s *Store) WriteMetrics(p *meter.Page) {
 		fileBytes += sp.published.fileBytes()
 	}
 	p.One("codeq_artifact_bytes", meter.Gauge, "Bytes of the files that tasks have; what is still to be deleted is left out.", float64(fileBytes))
+	s.WriteDisk(p)
+}
+
+// WriteDisk adds the disk guard and the figures of the database alone, which a node that
+// follows has too. As WriteMetrics.
+func (s *Store) WriteDisk(p *meter.Page) {
 	s.guard.writeMetrics(p)
 	s.writeDatabase(p)
 }

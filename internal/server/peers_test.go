@@ -118,6 +118,7 @@ func behind(t *testing.T, x *site) *site {
 	}
 	h := httpapi.NewFollower(&httpapi.FollowerOptions{
 		Log: zerolog.Nop(), Version: "test", Guard: guard, Pages: x.server.pages, Pass: follower.Pass, Ready: follower.KnowsLeader,
+		WriteMetrics: x.server.writeFollower,
 	})
 	serve(t, follower, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { h.ServeHTTP(w, httpapi.Passed(r)) }), all)
 	front := httptest.NewServer(h)
@@ -185,6 +186,16 @@ func TestANodeThatFollowsAnswersForItself(t *testing.T) {
 	}
 	if a := y.ask("GET", "/metrics", ""); a.status != http.StatusOK || !strings.Contains(a.body, "codeq_ready 1\n") || strings.Contains(a.body, "codeq_sync_seconds") {
 		t.Errorf("metrics: %v", a)
+	} else {
+		// What may be wrong with its machine, whoever leads.
+		for _, name := range []string{
+			"codeq_disk_free_bytes", "codeq_disk_reserve_bytes", "codeq_disk_guard_level", "codeq_pebble_l0_sublevels",
+			"codeq_connections", "codeq_connections_limit", "codeq_connections_refused_total",
+		} {
+			if !strings.Contains(a.body, "\n"+name+" ") {
+				t.Errorf("the metrics of a follower have no %s", name)
+			}
+		}
 	}
 	for _, path := range []string{"/healthz", "/version"} {
 		if a := y.ask("GET", path, ""); a.status != http.StatusOK || a.header.Get("Codeq-Leader") != "" {
