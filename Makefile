@@ -139,12 +139,11 @@ faults: ## what went wrong with other queues, at its full size: half an hour or 
 conform-faults: conform-faults-go conform-faults-typescript conform-faults-python ## put a fault for each script of codeq conform into each SDK, and see the script find it; conform-faults-go, -typescript and -python are one of them; half an hour
 
 .PHONY: conform-faults-go conform-faults-typescript conform-faults-python
-conform-faults-go:
-	go test -count=1 -v -timeout 0 ./test/conform -run EachScript -conform.faults
-conform-faults-typescript: build
-	cd sdk/typescript && npm ci --no-fund --no-audit && npm run --silent build && node conform/faults.mjs
-conform-faults-python: build
-	python3 -B sdk/python/conform/faults.py
+conform-faults-typescript: | sdk/typescript/node_modules
+conform-faults-go conform-faults-typescript conform-faults-python: conform-faults-%:
+	go test -count=1 -v -timeout 0 -parallel 8 ./test/conform -run EachScript/$* -conform.faults
+sdk/typescript/node_modules:
+	cd sdk/typescript && npm ci --no-fund --no-audit
 
 .PHONY: scale
 scale: ## measure what must not grow with the backlog beside SCALE=1000000 ready and as many delayed tasks

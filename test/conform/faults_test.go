@@ -1,120 +1,162 @@
 package conform
 
+import (
+	"context"
+	"encoding/json"
+	"flag"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"codeq/internal/conform"
+)
+
+var (
+	allFaults = flag.Bool("conform.faults", false, "put each fault into the SDKs, not the first of Go alone")
+	oneFault  = flag.String("conform.fault", "", "put only faults into the SDKs that a script must find whose name has this in it")
+)
+
+// faultPatience is how long a script waits for what a fault keeps away.
+const faultPatience = 6 * time.Second
+
 // fault is a mistake that an SDK could have: old, which is in the file once, becomes new. The scripts, by
 // name, must fail over it.
 type fault struct{ scripts, file, old, new string }
 
-const driverFile = "test/conform/driver/main.go"
+// sdk is what faults are put into.
+type sdk struct {
+	name, home string
+	faults     []fault
+	// command starts the driver of the SDK with the text of a file changed.
+	command func(t *testing.T, home, file, text string) []string
+}
 
-var faults = []fault{
-	{"lease/duplicate", "client/delivery.go", "	if l.deliveries[frame.Token] != nil {\n", "	if false {\n"},
-	{"link/cut-before-the-result link/cut-after-the-result", "client/workerloop.go", "		d.asked = wire.Ref{}\n", "		_ = d\n"},
+var sdks = []sdk{
+	{"go", "../..", goFaults, func(t *testing.T, home, file, text string) []string {
+		return []string{build(t, overlay(t, filepath.Join(home, file), text))}
+	}},
+	{"typescript", "../../sdk/typescript", typescriptFaults, func(t *testing.T, home, file, text string) []string {
+		dir := changedCopy(t, home, file, text, "package.json", "tsconfig.json", "src", "conform")
+		if err := os.Symlink(filepath.Join(home, "node_modules"), filepath.Join(dir, "node_modules")); err != nil {
+			t.Fatal(err)
+		}
+		compile := exec.Command("node_modules/.bin/tsc")
+		compile.Dir = dir
+		said, _ := compile.CombinedOutput() // it complains about a fault, and writes all the same
+		if _, err := os.Stat(filepath.Join(dir, "dist", "index.js")); err != nil {
+			t.Fatalf("%v\n%s", err, said)
+		}
+		return []string{"node", filepath.Join(dir, "conform", "driver.mjs")}
+	}},
+	{"python", "../../sdk/python", pythonFaults, func(t *testing.T, home, file, text string) []string {
+		return []string{"python3", "-B", filepath.Join(changedCopy(t, home, file, text, "src", "conform"), "conform", "driver.py")}
+	}},
+}
 
-	{"work/complete", "client/outcome.go", "Status: wire.StatusCompleted, Result: o.Result,", "Status: wire.StatusCompleted, Result: []byte(`{}`),"},
-	{"work/several-commands", "client/handlers.go", "	handler := h.of[d.Task.Command]\n", "	handler := h.of[h.Commands()[0]]\n"},
-	{"work/window", "client/worker.go", "	if o.Window == 0 {\n", "	if o.Window *= 2; o.Window == 0 {\n"},
-	{"work/window-overrun", "client/delivery.go", "		if d.state != ready || l.running >= l.worker.options.Window {\n", "		if d.state != ready {\n"},
-	{"work/received-first", "client/workerloop.go", "Received{Through: l.received.composed}", "Received{Through: l.received.composed - 1}"},
-	{"work/error-is-retried", "client/outcome.go", "	out.delaySeconds = wholeSeconds(max(0, delay))\n", "	_ = delay\n"},
-	{"work/backoff-decides", "client/outcome.go", "Reason: sayable(reason), delaySeconds: -1}", "Reason: sayable(reason), delaySeconds: 900}"},
-	{"work/exception", "client/worker.go", "outcome = Nack(fmt.Sprintf(\"handler panicked: %v\", p))", "outcome = Fail(fmt.Sprint(p))"},
-	{"work/fail-for-good", "client/verdict.go", "		return Fail(err.Error())\n", "		return Nack(err.Error())\n"},
-	{"work/hand-back end/grace-is-over end/stop", "client/verdict.go", "		return Stopped()\n", "		return Nack(err.Error())\n"},
-	{"work/cannot-begin", "client/delivery.go", "		l.restEnd = time.Now().Add(pause)\n", "		l.restEnd = time.Now()\n"},
-	{"work/large", "client/dial.go", "ReadMaxPayloadSize: maxServerMessageBytes,", "ReadMaxPayloadSize: 512 << 10,"},
-	{"work/many-large-outcomes", "client/loop.go", "		if i > 0 && len(message) > maxMessageBytes {\n", "		if i > 0 && len(message) > 100*maxMessageBytes {\n"},
-	{"work/result-too-large", "client/outcome.go", "		return Nack(reason)\n", "		return Fail(reason)\n"},
-	{"work/result-refused", "client/answers.go", "ok && d.lost == nil {", "ok && d.lost != nil {"},
-	{"work/progress", "client/report.go", "len(l.out) < mostReports {", "len(l.out) < 0 {"},
-	{"work/output", "client/report.go", "OutputRequest{Stream: stream, Text: text}", "OutputRequest{Stream: stream, Text: text[:0]}"},
-	{"work/artifact", "client/artifacts.go", "	if o.Kind == Completed || o.Kind == Failed {\n", "	if o.Kind == Failed {\n"},
-	{"work/artifact-answer-lost", "client/artifacts.go", "c.persist(ctx, keyed, waitForever,", "c.persist(ctx, once, waitForever,"},
-	{"work/trace", "client/enqueue.go", "		r.TraceParent, r.TraceState = parent, state\n", "		r.TraceParent, _ = parent, state\n"},
+// Each script has a fault that it must find in each SDK, and each fault has its place. The short form finds the first
+// of Go; all are `make conform-faults`.
+func TestEachScriptFindsAFault(t *testing.T) {
+	for _, s := range sdks {
+		t.Run(s.name, func(t *testing.T) {
+			home, err := filepath.Abs(s.home)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if *allFaults { // without a fault each script passes, with the patience that the others get
+				t.Run("none", func(t *testing.T) {
+					t.Parallel()
+					none := fault{file: s.faults[0].file, old: s.faults[0].old, new: s.faults[0].old}
+					o := conform.Options{Command: s.command(t, home, none.file, none.in(t, home)), AtOnce: scriptsAtOnce, Patience: faultPatience}
+					conform.Try(context.Background(), o, func(v conform.Verdict) {
+						if v.Failed != "" {
+							t.Errorf("%s: %s", v.Name, v.Failed)
+						}
+					})
+				})
+			}
+			found := map[string]bool{}
+			for i, f := range s.faults {
+				names := strings.Fields(f.scripts)
+				for _, name := range names {
+					found[name] = true
+				}
+				text := f.in(t, home)
+				if *allFaults || *oneFault != "" && strings.Contains(f.scripts, *oneFault) || *oneFault == "" && s.name == "go" && i == 0 {
+					t.Run(names[0], func(t *testing.T) {
+						t.Parallel()
+						f.mustBeFound(t, s.command(t, home, f.file, text))
+					})
+				}
+			}
+			for _, script := range conform.List() {
+				if !found[script.Name] {
+					t.Errorf("no fault is there for %s", script.Name)
+				}
+			}
+		})
+	}
+}
 
-	{"lease/heartbeat", "client/workerloop.go", "time.Now().Add(l.worker.options.Lease / 3)", "time.Now().Add(l.worker.options.Lease)"},
-	{"lease/held-for-long", "client/workerloop.go", "			ExtendSeconds: int(l.worker.options.Lease / time.Second),\n", "			ExtendSeconds: 1,\n"},
-	{"lease/cancelled", "client/answers.go", "		if d := l.deliveries[frame.Token]; d != nil {\n			l.lose(d, frame.Reason)\n", "		if d := l.deliveries[frame.Token]; d != nil && frame.Reason != \"cancelled\" {\n			l.lose(d, frame.Reason)\n"},
-	{"lease/taken-back", "client/answers.go", "		if d := l.deliveries[frame.Token]; d != nil {\n			l.lose(d, frame.Reason)\n", "		if d := l.deliveries[frame.Token]; d != nil && frame.Reason != \"taken_back\" {\n			l.lose(d, frame.Reason)\n"},
-	{"lease/revoked-for-a-new-reason", "client/answers.go", "		if d := l.deliveries[frame.Token]; d != nil {\n			l.lose(d, frame.Reason)\n", "		if d := l.deliveries[frame.Token]; d != nil && frame.Reason != \"sold\" {\n			l.lose(d, frame.Reason)\n"},
-	{"lease/late-result-counts", "client/delivery.go", "		if said.Err != nil && d.lost != nil {\n", "		if d.lost != nil {\n"},
-	{"lease/goes-to-another strange/unknown-code", "client/answers.go", "	l.outcomeTaken(d, Ending{Err: refusal})\n", "	l.outcomeTaken(d, Ending{})\n"},
-	{"lease/listed-as-lost resume/new-session-lost", "client/answers.go", "			l.lose(d, \"the server does not count it as this worker's any more\")\n", "			_ = d\n"},
-	{"lease/revoked-by-timeout", "client/delivery.go", "		if why == wire.RevokedTimeout {\n", "		if why == wire.RevokedTimeout && false {\n"},
-	{"lease/deadline-of-its-own", "client/delivery.go", "	if d.Timeout == 0 {\n		return own", "	if d.Timeout >= 0 {\n		return own"},
+// in is the text of the file with the fault in it.
+func (f *fault) in(t *testing.T, home string) string {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(home, f.file))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := strings.Count(string(text), f.old); n != 1 {
+		t.Errorf("%s has %d times the place of a fault:\n%s", f.file, n, f.old)
+	}
+	return strings.Replace(string(text), f.old, f.new, 1)
+}
 
-	{"link/not-there-yet", "client/tries.go", "	firstLink:     passing | putOff,\n", "	firstLink:     passing&^unreached | putOff,\n"},
-	{"way/session-behind-a-proxy", "client/tries.go", "	firstLink:     passing | putOff,\n", "	firstLink:     passing&^gateway | putOff,\n"},
-	{"strange/unauthenticated way/session-of-another-server", "client/tries.go", "	firstLink:     passing | putOff,\n", "	firstLink:     everything,\n"},
-	{"link/pauses-grow strange/full", "client/backoff.go", "	return delay/2 + rand.N(delay)\n", "	return firstBackoff/2 + rand.N(delay/100)\n"},
-	{"link/cut-while-idle", "client/redial.go", "	delay := backoff(r.failures)\n", "	delay := 10 * time.Second\n"},
-	{"link/cut-while-working", "client/workerloop.go", "			d.link = l.link\n			l.carried--\n", "			l.carried--\n"},
-	{"link/answered-while-away", "client/workerloop.go", "	l.handInAll()\n	l.beat()\n", "	l.beat()\n"},
-	{"link/half-open link/half-closed-result", "client/link.go", "time.Duration(pingSeconds) * time.Second * 5 / 2", "time.Duration(pingSeconds) * time.Hour"},
-	{"link/slow", "client/dial.go", "	if n > 0 && l.open.Load() {\n", "	if n < 0 && l.open.Load() {\n"},
-	{"link/ping-is-echoed", "client/link.go", "l.conn.WritePong(payload)", "l.conn.WritePong(nil)"},
-	{"link/server-restarts result/watch", "client/loop.go", "	d.disconnected(err)\n	l.redial.again()\n", "	d.disconnected(err)\n"},
-	{"strange/token-removed", "client/tries.go", "	workerLink:    everything,\n", "	workerLink:    everything &^ refused,\n"},
+// mustBeFound runs the scripts over a driver with the fault.
+func (f *fault) mustBeFound(t *testing.T, driver []string) {
+	for _, name := range strings.Fields(f.scripts) {
+		o := conform.Options{Command: driver, Only: name, AtOnce: 1, Patience: faultPatience}
+		verdicts := conform.Try(context.Background(), o, func(conform.Verdict) {})
+		switch {
+		case len(verdicts) != 1 || verdicts[0].Name != name:
+			t.Errorf("there is no script %s", name)
+		case verdicts[0].Failed == "":
+			t.Errorf("%s does not find the fault in %s", name, f.file)
+		default:
+			t.Logf("%s: %.300s", name, verdicts[0].Failed)
+		}
+	}
+}
 
-	{"resume/key resume/same-session", "client/workerloop.go", "	l.redial.resume(welcome.Resume)\n", "	l.redial.resume(\"\")\n"},
-	{"resume/grace-is-over lease/ends", "client/delivery.go", "		d.cancel(d.lost)\n", "		_ = d.lost\n"},
-	{"resume/not-held", "client/workerloop.go", "			l.lose(d, \"it is not in hand of the session any more\")\n", "			_ = d\n"},
-	{"resume/held-and-unknown", "client/workerloop.go", "state: ended, outcome: Release(), unknown: true}", "state: arrived, outcome: Release(), unknown: true}"},
-	{"resume/new-session", "client/workerloop.go", "	return max(0, l.worker.options.Window-l.carried)\n", "	return l.worker.options.Window\n"},
-	{"resume/outcome-first", "client/workerloop.go", "	l.handInAll()\n	l.beat()\n", "	l.beat()\n	l.handInAll()\n"},
-	{"resume/replaced", "client/workerloop.go", "	if errors.Is(err, errReplaced) {\n", "	if errors.Is(err, errReplaced) && false {\n"},
+// overlay is a file that has the compiler of Go read a text in place of a file.
+func overlay(t *testing.T, path, text string) string {
+	dir := t.TempDir()
+	list, err := json.Marshal(map[string]any{"Replace": map[string]string{path: filepath.Join(dir, "changed.go")}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	write(t, filepath.Join(dir, "changed.go"), text)
+	write(t, filepath.Join(dir, "overlay.json"), string(list))
+	return filepath.Join(dir, "overlay.json")
+}
 
-	{"end/drain", "client/workerloop.go", "	l.draining = true\n", "	l.draining = false\n"},
-	{"end/drain-idle", "client/link.go", "	closeNormal   = 1000\n", "	closeNormal   = 1001\n"},
-	{"end/drain-hands-back", "client/delivery.go", "		l.finish(d, untouched())\n	}\n	l.waiting = nil\n", "		l.forget(d)\n	}\n	l.waiting = nil\n"},
-	{"end/task-on-its-way", "client/workerloop.go", "(l.link == nil || l.window.unanswered == 0)", "(l.link == nil || l.window.unanswered >= 0)"},
-	{"end/term", driverFile, "	signal.Notify(terms, syscall.SIGTERM)\n", "	signal.Notify(terms, syscall.SIGHUP)\n"},
-	{"end/drain-without-a-connection", "client/workerloop.go", "	if len(l.deliveries) == 0 && (l.link", "	if len(l.deliveries) >= 0 && (l.link"},
-	{"end/server-drains end/server-tells-all end/admin-drains", "client/answers.go", "		l.client.notice(\"the server sends no more tasks: \" + frame.Reason)\n", "		l.stopFor(ErrStopping)\n"},
+// changedCopy is a folder with parts of an SDK, one file of which has another text.
+func changedCopy(t *testing.T, home, file, text string, parts ...string) string {
+	dir := t.TempDir()
+	args := []string{"-R"}
+	for _, part := range parts {
+		args = append(args, filepath.Join(home, part))
+	}
+	if said, err := exec.Command("cp", append(args, dir)...).CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, said)
+	}
+	write(t, filepath.Join(dir, file), text)
+	return dir
+}
 
-	{"strange/unknown", "client/answers.go", "		return // about the session as a whole; its end follows\n", "		l.stopFor(frame.Err)\n		return\n"},
-	{"strange/no-json", "client/link.go", "	closeProtocol = 4400\n", "	closeProtocol = 1002\n"},
-	{"strange/binary", "client/link.go", "	if message.Opcode != gws.OpcodeText {\n", "	if false {\n"},
-	{"strange/subscription-put-off", "client/answers.go", "	case q.subscribe && harmlessFrame.again(frame.Err):\n", "	case q.subscribe && false:\n"},
-	{"strange/subscription-refused", "client/answers.go", "	case q.subscribe:\n		l.stopFor(frame.Err)\n", "	case q.subscribe:\n		l.later(frame.Err)\n"},
-	{"strange/outcome-put-off", "client/tries.go", "	harmlessFrame: putOff | away | internal,\n", "	harmlessFrame: putOff | away,\n"},
-	{"strange/heartbeat-refused", "client/answers.go", "			l.beatAt = time.Now().Add(min(backoff(0), l.worker.options.Lease/6))\n", "			l.beatAt = time.Now().Add(time.Hour)\n"},
-	{"strange/token-changes", "client/redirect.go", "		token = strings.TrimSpace(said)\n", "		if c.token == \"\" {\n			c.token = said\n		}\n		token = c.token\n"},
-	{"strange/connect-put-off", "client/tries.go", "	return max(backoff(failures), min(advice, maxAdvice))\n", "	return max(backoff(failures), min(advice, 0))\n"},
-
-	{"way/session-redirected way/post-redirected", "client/redirect.go", "	case status != http.StatusTemporaryRedirect && status != http.StatusPermanentRedirect:\n", "	case status != http.StatusPermanentRedirect:\n"},
-	{"way/session-moved way/post-moved", "client/redirect.go", "	case status != http.StatusTemporaryRedirect && status != http.StatusPermanentRedirect:\n", "	case status == http.StatusSeeOther:\n"},
-	{"way/session-in-a-circle", "client/redirect.go", "	case hops == maxHops:\n", "	case hops == 4*maxHops:\n"},
-	{"way/session-token-stays way/post-token-stays", "client/redirect.go", "strings.EqualFold(hostPort(one), hostPort(at))", "strings.EqualFold(hostPort(one), hostPort(one))"},
-	{"way/task-of-another-server", "client/tries.go", "f.how&(gateway|foreign|garbled) != 0", "f.how&gateway != 0"},
-
-	{"node/next-address node/next-address-of-a-post", "client/nodes.go", "	n.at.CompareAndSwap(int64(at), int64((at+1)%len(n.all)))\n", ""},
-	{"node/leader-is-asked", "client/nodes.go", "	n.at.Store(int64(at))\n", ""},
-	{"node/lost-leader-is-not-asked", "client/nodes.go", "	n.lostAt[at].Store(time.Now().UnixMilli())\n", ""},
-	{"node/stranger-is-not-asked", "client/nodes.go", "	if at < 0 || n.all[at] == from", "	if at < 0 {\n		n.all[n.at.Load()] = leader\n		return true\n	}\n	if n.all[at] == from"},
-
-	{"post/options", "client/enqueue.go", "		r.DelaySeconds = wholeSeconds(delay)\n", "		_ = wholeSeconds(delay)\n"},
-	{"post/twice-with-a-key", "client/http.go", "answer.header.Get(\"Idempotent-Replayed\"), \"true\")", "answer.header.Get(\"Idempotent-Replayed\"), \"yes\")"},
-	{"post/answer-lost-with-a-key", "client/tries.go", "	keyedInDoubt:  passing | putOff,\n", "	keyedInDoubt:  passing&^broken | putOff,\n"},
-	{"post/proxy-error-with-a-key", "client/tries.go", "	keyedInDoubt:  passing | putOff,\n", "	keyedInDoubt:  passing&^gateway | putOff,\n"},
-	{"post/draining-with-a-key", "client/tries.go", "	keyed:         passing,\n", "	keyed:         passing &^ away,\n"},
-	{"post/waits-with-a-key", "client/tries.go", "	keyed:         passing,\n", "	keyed:         passing &^ unreached,\n"},
-	{"post/answer-lost-without-a-key", "client/http.go", "	if request.IdempotencyKey == \"\" {\n		return c.postOnce(ctx, request)\n", "	if request.IdempotencyKey == \"never\" {\n		return c.postOnce(ctx, request)\n"},
-	{"post/proxy-error-without-a-key", "client/tries.go", "	inDoubt = internal | broken | cutShort | gateway | garbled\n", "	inDoubt = internal | broken | cutShort | garbled\n"},
-	{"post/unreachable", "client/http.go", "fateOf(err)&inDoubt&^internal == 0 {", "fateOf(err)&(inDoubt|unreached)&^internal == 0 {"},
-	{"post/overloaded", driverFile, "refusal.Code.Retryable(), refusal.RetryAfterSeconds,", "refusal.Code.Retryable(), 0,"},
-	{"post/refused", driverFile, "refusal.Code, refusal.Code.Retryable(),", "refusal.Code, true,"},
-	{"post/conflict", driverFile, "			e[\"task\"] = refusal.TaskID.String()\n", "			e[\"task\"] = \"\"\n"},
-	{"post/unknown-answer", "client/http.go", "err == nil && refusal.Code != \"\" {", "err == nil && (refusal.Code.HTTPStatus() != 500 || refusal.Code == wire.CodeInternal) {"},
-	{"post/batch", "client/batch.go", "		answers[i] = batchAnswer(results[n])\n", "		answers[n], _ = batchAnswer(results[n]), i\n"},
-	{"post/batch-answer-lost", "client/batch.go", "			how = once\n", "			how = keyed\n"},
-	{"post/batch-with-keys", "client/batch.go", "`{\"tasks\":[`), keyed\n", "`{\"tasks\":[`), once\n"},
-
-	{"result/waits", "client/result.go", "wire.ParseResultRecord(parts.Result)", "wire.ParseResultRecord(parts.Task)"},
-	{"result/failed", driverFile, "\"reason\": a.Result.Error}", "\"reason\": \"\"}"},
-	{"result/over-a-restart result/over-a-cut", "client/tries.go", "	waitResult:    passing | putOff | late,\n", "	waitResult:    gateway | putOff | late,\n"},
-	{"result/over-a-proxy-error", "client/tries.go", "	waitResult:    passing | putOff | late,\n", "	waitResult:    passing&^gateway | putOff | late,\n"},
-	{"result/time-is-over", driverFile, "		wait = time.Duration(l.WaitSeconds) * time.Second\n", "		wait = time.Duration(l.WaitSeconds) * time.Hour\n"},
-	{"result/no-such-task", "client/tries.go", "	case wire.CodeResultNotFound:\n", "	case wire.CodeResultNotFound, wire.CodeTaskNotFound:\n"},
-	{"result/task", driverFile, "\"status\": t.Status, \"attempts\": t.Attempts}", "\"status\": t.Status, \"attempts\": 0}"},
-	{"result/cancel", driverFile, "return \"cancelled_task\", event{\"status\": t.Status}", "return \"cancelled_task\", event{\"status\": t.Status + \"?\"}"},
+func write(t *testing.T, path, text string) {
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
 }

@@ -14,5 +14,3 @@ test("the conformance kit finds nothing in how a session is resumed", () =>
 
 test("nor with the WebSocket of the platform in how one is begun", () =>
   passes(program, ["conform", "--only", "way/session", "--at-once", "9", "--", process.execPath, ...native, conform("driver.mjs")]));
-
-test("each script has a fault, and each fault its place", () => passes(process.execPath, [conform("faults.mjs"), "--check"]));
