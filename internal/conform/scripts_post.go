@@ -82,9 +82,11 @@ var postScripts = []script{
 	{"post/draining-with-a-key", "With an idempotency key the SDK repeats a post whose answer was lost, until it is answered", "", func(x *run) {
 		x.open()
 		front := x.stage()
-		front.fails(2, 503, `{"error":"the server starts","code":"draining","retryable":true}`, x.url)
-		id := x.ask("enqueue", members{"url": "http://" + front.addr, "command": "a", "payload": 1, "key": "k"})
-		x.want("enqueued", members{"id": id})
+		for _, code := range []string{"draining", "internal", "not_leader"} {
+			front.fails(2, 503, `{"error":"because of the script","code":"`+code+`","retryable":true}`, x.url)
+			id := x.ask("enqueue", members{"url": "http://" + front.addr, "command": "a", "payload": 1, "key": code})
+			x.want("enqueued", members{"id": id, "replayed": false})
+		}
 	}},
 	{"post/proxy-error-without-a-key", "Without a key it never repeats one that may have arrived: the error says that the outcome is unknown.", "", func(x *run) {
 		s := x.play()

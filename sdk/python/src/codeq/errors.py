@@ -17,7 +17,7 @@ log = logging.getLogger("codeq")
 LATE = 1  # the server waited for the time of the request, and there is nothing yet
 PUT_OFF = 2  # refused for now and certainly not done
 AWAY = 4  # the same, by a server that starts or stops
-INTERNAL = 8  # refused with the code internal, which leaves open what was done
+INTERNAL = 8  # refused with the code internal or not_leader, which leave open what was done
 REFUSED = 16  # any other code
 UNREACHED = 32  # nothing was sent
 MISTRUSTED = 64  # nothing was sent, because of TLS
@@ -45,11 +45,11 @@ _FATES = {
     "result_not_found": LATE,
     "draining": AWAY,
     "overloaded": PUT_OFF,
-    "not_leader": PUT_OFF,
     "rate_limited": PUT_OFF,
     "storage_full": PUT_OFF,
     "auth_unavailable": PUT_OFF,
     "internal": INTERNAL,
+    "not_leader": INTERNAL,  # the leader may be lost after it has done what was asked
 }
 
 
