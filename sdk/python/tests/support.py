@@ -28,7 +28,7 @@ sys.path.insert(0, str(SDK / "src"))
 import codeq  # noqa: E402
 from codeq.testing import TestServer  # noqa: E402
 
-PATIENCE = 15.0  # seconds for something that must happen
+PATIENCE = 60.0  # seconds for something that must happen
 
 
 def free_port() -> int:
@@ -169,6 +169,17 @@ class Case(unittest.IsolatedAsyncioTestCase):
         while not what():
             self.assertLess(time.monotonic(), until, "it did not happen")
             await asyncio.sleep(0.01)
+
+    async def beats(self, *tasks: codeq.Task) -> None:
+        """Moves the clock by a second and waits for the heartbeat behind it: the server knows that the tasks have arrived."""
+        for task in tasks:
+            while (await self.client.task(task)).status != "IN_PROGRESS":
+                await asyncio.sleep(0.01)
+        before = [(await self.client.task(task)).raw["leaseUntil"] for task in tasks]
+        self.server.advance(1000)
+        for task, until in zip(tasks, before):
+            while (await self.client.task(task)).raw["leaseUntil"] <= until:
+                await asyncio.sleep(0.01)
 
     @contextlib.asynccontextmanager
     async def working(self, *handlers: Callable[..., Any], url: str = "", **options: Any) -> AsyncIterator[codeq.Worker]:

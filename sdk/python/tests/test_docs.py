@@ -56,7 +56,7 @@ class Blocks(unittest.TestCase):
 
     def run_file(self, *arguments: str) -> str:
         done = subprocess.run(
-            [sys.executable, "-B", "-X", "dev", *arguments], env=self.environment, cwd=self.folder, capture_output=True, text=True, timeout=40
+            [sys.executable, "-B", "-X", "dev", *arguments], env=self.environment, cwd=self.folder, capture_output=True, text=True, timeout=120
         )
         self.assertEqual((done.returncode, support.warnings_in(done.stderr)), (0, ""))
         return done.stdout
@@ -69,7 +69,7 @@ class Blocks(unittest.TestCase):
         try:
             yield process
             process.send_signal(signal.SIGTERM)
-            said, _ = process.communicate(timeout=20)
+            said, _ = process.communicate(timeout=120)
             self.assertEqual(process.returncode, 0, said)
         finally:
             process.kill()
@@ -95,10 +95,10 @@ class Blocks(unittest.TestCase):
 
     def test_worker(self) -> None:
         with self.running("worker.py"):
-            self.assertEqual(self.queue.result(self.queue.enqueue("square", 4), 20), {"square": 16})
-            self.assertEqual(self.queue.result(self.queue.enqueue("crunch", 5), 20), {"rounds": 5})
+            self.assertEqual(self.queue.result(self.queue.enqueue("square", 4), 120), {"square": 16})
+            self.assertEqual(self.queue.result(self.queue.enqueue("crunch", 5), 120), {"rounds": 5})
             with self.assertRaisesRegex(codeq.TaskFailed, "must not be negative"):
-                self.queue.result(self.queue.enqueue("square", -1), 20)
+                self.queue.result(self.queue.enqueue("square", -1), 120)
 
     @needs("django")
     def test_django(self) -> None:
@@ -115,13 +115,13 @@ class Blocks(unittest.TestCase):
             (self.folder / name).write_text(text)
         self.environment["DJANGO_SETTINGS_MODULE"] = "settings"
         subprocess.run(
-            [sys.executable, "-B", "-m", "django", "migrate", "--run-syncdb", "-v", "0"], env=self.environment, cwd=self.folder, check=True, timeout=40
+            [sys.executable, "-B", "-m", "django", "migrate", "--run-syncdb", "-v", "0"], env=self.environment, cwd=self.folder, check=True, timeout=120
         )
-        subprocess.run([sys.executable, "-B", "place.py"], env=self.environment, cwd=self.folder, check=True, timeout=40, stdout=subprocess.DEVNULL)
+        subprocess.run([sys.executable, "-B", "place.py"], env=self.environment, cwd=self.folder, check=True, timeout=120, stdout=subprocess.DEVNULL)
         waiting = list(self.queue.list("receipt", "ready"))
         self.assertEqual(len(waiting), 1)  # the order that was rolled back has none
         with self.running("-m", "django", "codeq_work", "--window", "2"):
-            self.assertEqual(self.queue.result(waiting[0], 20), {"item": "lamp"})
+            self.assertEqual(self.queue.result(waiting[0], 120), {"item": "lamp"})
 
     @needs("fastapi", "uvicorn")
     def test_fastapi(self) -> None:
@@ -133,7 +133,7 @@ class Blocks(unittest.TestCase):
         port = support.free_port()
         direct = urllib.request.build_opener(urllib.request.ProxyHandler({}))
         with self.running("run.py", str(port)):
-            until = time.monotonic() + 20
+            until = time.monotonic() + 120
             while True:
                 try:
                     with direct.open(urllib.request.Request(f"http://127.0.0.1:{port}/greetings/ada", method="POST"), timeout=10) as answer:
@@ -142,7 +142,7 @@ class Blocks(unittest.TestCase):
                 except OSError:
                     self.assertLess(time.monotonic(), until)
                     time.sleep(0.05)
-            with direct.open(f"http://127.0.0.1:{port}/greetings/{task}", timeout=20) as answer:
+            with direct.open(f"http://127.0.0.1:{port}/greetings/{task}", timeout=120) as answer:
                 self.assertEqual(json.load(answer), {"text": "hello ada"})
 
 
@@ -172,7 +172,7 @@ class Package(unittest.TestCase):
                 (folder / "test_reminder.py").write_text(FILES["test_reminder.py"])
                 tested = subprocess.run(
                     [sys.executable, "-B", "-m", "pytest", "-q", "-p", "no:cacheprovider", "test_reminder.py"], env=installed, cwd=folder,
-                    capture_output=True, text=True, timeout=60,
+                    capture_output=True, text=True, timeout=120,
                 )
                 self.assertIn("1 passed", tested.stdout, tested.stdout + tested.stderr)
 

@@ -102,7 +102,7 @@ class Helper(unittest.TestCase):
                 self.assertEqual(server.advance(3_599_000), datetime(2026, 1, 1, 0, 59, 59, tzinfo=timezone.utc))
                 self.assertEqual((await client.task(task)).raw["lastKnownLocation"], "DELAYED_ZSET")
                 server.advance(1000)
-                self.assertEqual(await client.result(task, 10), {"reminded": "ada"})
+                self.assertEqual(await client.result(task, support.PATIENCE), {"reminded": "ada"})
 
         with TestServer() as server:
             asyncio.run(main(server))

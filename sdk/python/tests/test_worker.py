@@ -9,6 +9,7 @@ import logging
 import os
 import signal
 import sys
+import tempfile
 import threading
 import time
 from typing import Any
@@ -17,7 +18,8 @@ import support
 
 from support import Case, Line, Server, codeq
 
-from codeq.__main__ import main  # support has put it into the path
+import codeq.sync  # support has put it into the path
+from codeq.__main__ import main
 
 
 class Handlers(Case):
@@ -54,7 +56,7 @@ class Handlers(Case):
         tasks = [codeq.NewTask(name, i) for i in range(10) for name in "ab"]
         async with self.working(a, b, window=4):
             made = await self.client.enqueue_many(tasks)
-            results = [await self.client.result(task.id, 10) for task in made]
+            results = [await self.client.result(task.id, support.PATIENCE) for task in made]
         self.assertEqual(most, 4)
         self.assertEqual(results[0], {})
         self.assertTrue(results[1]["thread"].startswith("codeq-handler-"))
@@ -155,7 +157,7 @@ class Handlers(Case):
         self.assertEqual(square(3), {"square": 9})  # it is still the function
         steps.clear()
         async with worker:
-            self.assertEqual(await self.client.result(await self.client.enqueue("square", 3), 10), {"square": 9, "by": "inner"})
+            self.assertEqual(await self.client.result(await self.client.enqueue("square", 3), support.PATIENCE), {"square": 9, "by": "inner"})
         self.assertEqual(steps, ["outer square", "inner", "square", "outer again"])
 
     async def test_progress_and_output_are_seen(self) -> None:
@@ -195,7 +197,7 @@ class Handlers(Case):
         with self.assertLogs("codeq", logging.ERROR):
             async with self.working(square, settled=fail, connected=fail):
                 for task in await self.client.enqueue_many([codeq.NewTask("square", n) for n in range(20)]):
-                    await self.client.result(task, 10)
+                    await self.client.result(task, support.PATIENCE)
 
     async def test_wrong_use(self) -> None:
         worker = codeq.Worker(self.server.url)
@@ -216,16 +218,20 @@ class Handlers(Case):
 
 class Leases(Case):
     async def test_a_blocked_event_loop_loses_no_lease(self) -> None:
-        async def block(seconds: float) -> dict[str, bool]:
-            time.sleep(seconds)
+        async def block(_: Any) -> dict[str, bool]:
+            with codeq.sync.Client(self.server.url) as queue:
+                id = codeq.current().id
+                for _ in range(4):
+                    until = queue.task(id).raw["leaseUntil"]
+                    self.server.advance(1000)
+                    while queue.task(id).raw["leaseUntil"] <= until:
+                        time.sleep(0.01)
             return {"done": True}
 
-        with Server() as server:
-            async with codeq.Client(server.url) as client, self.working(block, url=server.url, lease=1):
-                task = await client.enqueue(block, 2.5)
-                self.assertEqual(await client.result(task, 10), {"done": True})
-                self.assertEqual((await client.task(task)).raw["deliveries"], 1)
-                await client.close()
+        async with self.working(block, lease=3):
+            task = await self.client.enqueue(block)
+            self.assertEqual(await self.client.result(task, support.PATIENCE), {"done": True})
+        self.assertEqual((await self.client.task(task)).raw["deliveries"], 1)
 
     async def test_a_lost_lease_cancels(self) -> None:
         began, ended = threading.Event(), []
@@ -253,13 +259,13 @@ class Leases(Case):
         async with self.working(coroutine, function, settled=settled.append):
             for handler, cancel in ((coroutine, True), (function, True), (coroutine, False), (function, False)):
                 began.clear()
+                count = len(settled)
                 task = await self.client.enqueue(handler, max_attempts=1)
                 await asyncio.to_thread(began.wait, 10)
                 if cancel:
                     await self.client.cancel(task)
                 else:
                     self.server.advance(60_000)  # at one blow, so that no heartbeat comes in between
-                count = len(settled)
                 await self.eventually(lambda: len(settled) > count)
                 self.assertEqual(settled[-1].error.code, "lease_lost")
         thread = [("function", True, "lease_lost"), "lease_lost"]
@@ -284,6 +290,7 @@ class Leases(Case):
 
     async def test_a_late_result_counts(self) -> None:
         async def stubborn(_: Any) -> dict[str, bool]:
+            began.append(True)
             try:
                 await asyncio.sleep(60)
             except asyncio.CancelledError:
@@ -292,18 +299,14 @@ class Leases(Case):
 
         settled: list[codeq.Settled] = []
         began = []
-        async with self.working(stubborn, settled=settled.append, connected=began.append):
+        async with self.working(stubborn, lease=3, settled=settled.append):
             task = await self.client.enqueue(stubborn)
             await self.eventually(lambda: began)
-            while (await self.client.task(task)).status != "IN_PROGRESS":
-                await asyncio.sleep(0.01)
-            codeq_job = await self.client.task(task)
-            self.assertEqual(codeq_job.raw["deliveries"], 1)
-            await asyncio.sleep(0.1)
+            await self.beats(task)
             # The queue is paused, so that nobody else gets the task before the late result.
             await self.client.transport.request("POST", "/admin/queues/stubborn/pause", b"{}")
             self.server.advance(60_000)
-            self.assertEqual(await self.client.result(task, 10), {"late": True})
+            self.assertEqual(await self.client.result(task, support.PATIENCE), {"late": True})
             await self.eventually(lambda: settled)
         self.assertEqual((settled[0].outcome, settled[0].error), ("completed", None))
 
@@ -319,16 +322,16 @@ class Connections(Case):
 
         ups: list[Any] = []
         async with Line(self.server.url) as line:
-            async with self.working(hold, url=line.url, window=8, connected=ups.append, settled=settled.append):
+            async with self.working(hold, url=line.url, window=8, lease=3, connected=ups.append, settled=settled.append):
                 made = await self.client.enqueue_many([codeq.NewTask("hold", i) for i in range(5)])
                 await self.eventually(lambda: len(calls) == 5)
-                await asyncio.sleep(0.5)  # what the server was not told of as received goes back to the queue
+                await self.beats(*made)  # what the server was not told of as received goes back to the queue
                 line.cut()
                 await self.eventually(lambda: len(ups) == 2)
                 self.assertEqual(ups[0]["sessionId"], ups[1]["sessionId"])
                 self.assertEqual(len(ups[1]["held"]), 5)
                 go.set()
-                self.assertEqual([await self.client.result(task.id, 10) for task in made], [{"n": i} for i in range(5)])
+                self.assertEqual([await self.client.result(task.id, support.PATIENCE) for task in made], [{"n": i} for i in range(5)])
                 await self.eventually(lambda: len(settled) == 5)
             self.assertEqual(sorted(calls), list(range(5)))
             self.assertEqual({(await self.client.task(task.id)).raw["deliveries"] for task in made}, {1})
@@ -349,7 +352,7 @@ class Connections(Case):
                 await asyncio.sleep(0.1)
                 line.mute = True  # the result arrives, its answer does not
                 go.set()
-                self.assertEqual(await self.client.result(task, 10), {"x": "y"})
+                self.assertEqual(await self.client.result(task, support.PATIENCE), {"x": "y"})
                 self.assertEqual(settled, [])
                 line.mute = False
                 line.cut()
@@ -372,11 +375,11 @@ class Connections(Case):
                 go.set()
                 await asyncio.sleep(0.5)
                 await asyncio.to_thread(server.start)
-                self.assertEqual(await client.result(task, 15), {"n": 1})
+                self.assertEqual(await client.result(task, support.PATIENCE), {"n": 1})
                 self.assertEqual((await client.task(task)).raw["deliveries"], 1)
                 await asyncio.to_thread(server.terminate)
                 await asyncio.to_thread(server.start)
-                self.assertEqual(await client.result(await client.enqueue(hold, 2, idempotency_key="2"), 15), {"n": 2})
+                self.assertEqual(await client.result(await client.enqueue(hold, 2, idempotency_key="2"), support.PATIENCE), {"n": 2})
                 await client.close()
         self.assertEqual(calls, [1, 2])
 
@@ -476,7 +479,7 @@ class Ends(Case):
             await asyncio.sleep(0.2)
             self.assertEqual((await self.client.task(task)).status, "PENDING")
             await self.client.transport.request("POST", f"/admin/sessions/{session}/disconnect", b"{}")
-            self.assertEqual(await self.client.result(task, 10), {"square": 9})
+            self.assertEqual(await self.client.result(task, support.PATIENCE), {"square": 9})
 
 
 class CommandLine(Case):
@@ -495,16 +498,25 @@ class CommandLine(Case):
         await process.wait()
 
     async def said(self, process: asyncio.subprocess.Process) -> str:
-        out, _ = await asyncio.wait_for(process.communicate(), 20)
+        out, _ = await asyncio.wait_for(process.communicate(), support.PATIENCE)
         return out.decode()
+
+    async def begun(self, command: str, payload: Any) -> codeq.Task:
+        """A task whose handler has begun and said so."""
+        task = await self.client.enqueue(command, payload)
+        while not (await self.client.task(task)).progress:
+            await asyncio.sleep(0.01)
+        return task
+
+    async def takes_nothing(self) -> None:
+        while [one["window"] for one in (await self.client.transport.request("GET", "/admin/sessions")).json()["sessions"]] != [0]:
+            await asyncio.sleep(0.01)
 
     async def test_term_drains(self) -> None:
         process = await self.start("sample", "sum=sample:add", "--window", "3", "--name", "ada")
-        self.assertEqual(await self.client.result(await self.client.enqueue("sample.square", 4), 15), {"square": 16})
-        self.assertEqual(await self.client.result(await self.client.enqueue("sum", [1, 2]), 15), {"sum": 3})
-        task = await self.client.enqueue("sample.slow", 0.5)
-        while (await self.client.task(task)).status != "IN_PROGRESS":
-            await asyncio.sleep(0.01)
+        self.assertEqual(await self.client.result(await self.client.enqueue("sample.square", 4), support.PATIENCE), {"square": 16})
+        self.assertEqual(await self.client.result(await self.client.enqueue("sum", [1, 2]), support.PATIENCE), {"sum": 3})
+        task = await self.begun("sample.slow", 0.5)
         process.send_signal(signal.SIGTERM)
         said = await self.said(process)
         self.assertEqual(process.returncode, 0, said)
@@ -514,24 +526,19 @@ class CommandLine(Case):
 
     async def test_a_blocked_event_loop_hears_a_signal(self) -> None:
         process = await self.start("sample", "--window", "1")
-        task = await self.client.enqueue("sample.block", 2)
-        while (await self.client.task(task)).status != "IN_PROGRESS":
-            await asyncio.sleep(0.01)
-        await asyncio.sleep(0.2)
-        process.send_signal(signal.SIGTERM)
-        await asyncio.sleep(0.5)
-        sessions = (await self.client.transport.request("GET", "/admin/sessions")).json()["sessions"]
-        self.assertEqual([one["window"] for one in sessions], [0])  # nothing more comes while the handler blocks
-        self.assertEqual((await self.client.task(task)).status, "IN_PROGRESS")
+        with tempfile.NamedTemporaryFile() as file:
+            task = await self.begun("sample.block", file.name)
+            process.send_signal(signal.SIGTERM)
+            await self.takes_nothing()  # while the handler blocks
+            self.assertEqual((await self.client.task(task)).status, "IN_PROGRESS")
         said = await self.said(process)
         self.assertEqual((process.returncode, (await self.client.task(task)).status), (0, "COMPLETED"), said)
 
     async def test_a_second_signal_stops(self) -> None:
         process = await self.start("sample")
-        task = await self.client.enqueue("sample.slow", 60)
-        while (await self.client.task(task)).status != "IN_PROGRESS":
-            await asyncio.sleep(0.01)
+        task = await self.begun("sample.slow", 600)
         process.send_signal(signal.SIGINT)
+        await self.takes_nothing()
         await asyncio.sleep(0.6)
         process.send_signal(signal.SIGINT)
         said = await self.said(process)

@@ -9,7 +9,7 @@ test("an alarm rings soon after a machine was suspended, and no clock goes back"
   const began = now();
   const rang = new Promise((done) => new Alarm(done).set(began + 60_000));
   Date.now = () => real() + 61_000; // timers stood still, and the wall clock went on
-  await Promise.race([rang, new Promise((_, fail) => setTimeout(() => fail(new Error("it did not ring")), 3000).unref())]);
+  await Promise.race([rang, new Promise((_, fail) => setTimeout(() => fail(new Error("it did not ring")), 30_000).unref())]);
   const at = now();
   assert(at - began >= 60_000);
   Date.now = () => real() - 3_600_000;

@@ -12,5 +12,8 @@ const native = globalThis.WebSocket ? [] : ["--experimental-websocket"];
 test("the conformance kit finds nothing in how a session is resumed", () =>
   passes(program, ["conform", "--only", "resume/", "--at-once", "9", "--", process.execPath, conform("driver.mjs")]));
 
+test("nor in how a lease is kept, by a clock that stands still", () =>
+  passes(program, ["conform", "--only", "lease/held-for-long", "--", process.execPath, conform("driver.mjs")]));
+
 test("nor with the WebSocket of the platform in how one is begun", () =>
   passes(program, ["conform", "--only", "way/session", "--at-once", "9", "--", process.execPath, ...native, conform("driver.mjs")]));

@@ -41,7 +41,7 @@ export class Server {
     this.process.stderr.on("data", (d) => (this.log += d));
     for (let i = 0; ; i++) {
       if (await fetch(`${this.url}/readyz`).then((r) => r.ok, () => false)) return;
-      assert(i < 300 && this.process.exitCode === null, `the server is not ready: ${this.log}`);
+      assert(i < 1200 && this.process.exitCode === null, `the server is not ready: ${this.log}`);
       await new Promise((done) => setTimeout(done, 50)); // it starts
     }
   }
@@ -85,7 +85,7 @@ export class Events {
   /** until resolves with the n-th event that fits. */
   until(fits, n = 1) {
     return new Promise((done, fail) => {
-      const late = setTimeout(() => fail(new Error(`no such event; there were ${JSON.stringify(this.all.map((e) => e.type ?? e))}`)), 15_000);
+      const late = setTimeout(() => fail(new Error(`no such event; there were ${JSON.stringify(this.all.map((e) => e.type ?? e))}`)), 60_000);
       const check = () => {
         const found = this.all.filter(fits)[n - 1];
         if (found === undefined) return;

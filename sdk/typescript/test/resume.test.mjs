@@ -7,7 +7,7 @@ import { Codeq } from "codeq";
 import { WebSocket } from "ws"; // also where the platform has one, which hides pings
 import { Events, Proxy, Server, gate } from "./kit.mjs";
 
-const server = await Server.start("--ping-seconds", "1", "--shutdown-grace", "5s");
+const server = await Server.start("--shutdown-grace", "5s");
 const proxy = await Proxy.start(server.port);
 
 function work(t, options, url = proxy.url) {
@@ -92,12 +92,13 @@ test("a server that stops is waited for, and what runs is handed in over the nex
 });
 
 test("a connection that is half open is given up after two and a half pings", async (t) => {
-  const { client, events } = work(t, { handlers: { "r.e": () => ({ n: 5 }) } });
+  const own = await Server.start("--ping-seconds", "1"), line = await Proxy.start(own.port);
+  const { client, events } = work(t, { handlers: { "r.e": () => ({ n: 5 }) } }, line.url);
   await events.of("connected");
-  proxy.held = true;
+  line.held = true;
   const { error } = await events.of("disconnected");
   assert.match(error.message, /silent for 2500 ms/);
-  proxy.held = false;
+  line.held = false;
   await events.of("connected", 2);
   assert.deepEqual(await (await client.enqueue("r.e")).result(), { n: 5 });
 });
@@ -112,12 +113,12 @@ test("while the server is away the pauses grow, and there is one socket at a tim
     assert(proxy.sockets.size <= 2, "one socket, with two ends");
   }
   assert.equal(proxy.opened - before, 5);
-  let tries = 0;
-  proxy.server.prependListener("connection", () => tries++);
+  const tries = [], sixth = gate();
+  proxy.server.prependListener("connection", () => tries.push(performance.now()) === 6 && sixth.open());
   proxy.refusing = true;
   proxy.cut();
-  await new Promise((d) => setTimeout(d, 2000));
-  assert(tries >= 2 && tries <= 8, `${tries} tries in two seconds`);
+  await sixth.opened;
+  assert(tries[5] - tries[0] >= 1500, `six tries in ${tries[5] - tries[0]} ms`); // a half of 0.2, 0.4, 0.8, 1.6 and 3.2 s is 3.1 s
   proxy.refusing = false;
   await events.of("connected", 7);
   assert.deepEqual(await (await client.enqueue("r.f")).result(), {});
@@ -193,7 +194,8 @@ test("a producer's process ends at once when it has nothing more to do", async (
   const began = Date.now();
   const [code] = child.exitCode === null ? await once(child, "exit") : [child.exitCode];
   assert.equal(code, 0, child.log);
-  assert(Date.now() - began < 1500, `it lived for ${Date.now() - began} ms more`);
+  assert(Date.now() - began < 15_000, // a ping would keep it for twenty seconds
+     `it lived for ${Date.now() - began} ms more`);
 });
 
 /** redirecting is a server that sends every request on. */

@@ -111,7 +111,10 @@ test("a loop that is slow gets a gap, and the watch does not grow", async (t) =>
   const it = w[Symbol.asyncIterator]();
   const next = it.next();
   await began(w);
+  const beside = watch(t, { kind: "events", commands: ["w.s"], causes: ["enqueue"], maxPerSecond: 1000 });
+  await began(beside.w);
   await Promise.all(Array.from({ length: 60 }, (_, i) => client.enqueue("w.s", i)));
+  await beside.events.of("event", 60);
   await new Promise((d) => setTimeout(d, 300));
   const news = [(await next).value];
   while (news.at(-1).type !== "gap") news.push((await it.next()).value);

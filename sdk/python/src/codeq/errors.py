@@ -188,19 +188,20 @@ def unsure(problem: Error) -> Error:
 
 
 _SAY_EVERY = 30.0
-_SLACK = 1.0  # for the answer to a request that waits for the time of the call
+_SLACK = 5.0  # for the answer to a request that waits for the time of the call
 
 
 async def persist(again: int, timeout: float, attempt: Callable[[float], Awaitable[R]], keyed: bool = False) -> R:
     """Call ``attempt`` until its end is none of ``again``, or until the time is over; it gets the time left. A pause
     counts from the start of an attempt, so that a long one is followed by the next at once."""
     until, failures, in_doubt, said_at = time.monotonic() + timeout, 0, False, -math.inf
+    slack = _SLACK if again & LATE else 0.0
     while True:
         began = time.monotonic()
         try:
             if timeout == math.inf:
                 return await attempt(timeout)
-            return await asyncio.wait_for(attempt(until - began), max(0.0, until - began) + _SLACK)
+            return await asyncio.wait_for(attempt(until - began), max(0.0, until - began) + slack)
         except asyncio.TimeoutError:
             problem = Error("no answer came in time", code="timeout", fate=BROKEN)
         except Error as error:
@@ -218,7 +219,10 @@ async def persist(again: int, timeout: float, attempt: Callable[[float], Awaitab
         if problem.fate != LATE and now - said_at >= _SAY_EVERY:
             said_at = now
             log.warning("%s; it is tried again", problem.message)
-        await asyncio.sleep(max(0.0, min(backoff(failures, problem) - (now - began), until - now)))
+        pause = max(0.0, backoff(failures, problem) - (now - began))
+        await asyncio.sleep(min(pause, until - now))
+        if pause >= until - now and not again & LATE:  # a try without time would be in doubt
+            raise _over(problem, timeout, in_doubt)
         failures += 1
 
 
