@@ -155,9 +155,27 @@ func TestThreeProcessesAreACluster(t *testing.T) {
 	if said, done := m.codeq("serve", "--data", gone.Dir, "--artifacts-dir", t.TempDir()); done || !strings.Contains(said, "set artifacts-shared") {
 		t.Errorf("a node takes a directory of files of its own: %s", said)
 	}
+	if said := m.must("cluster", "join", token, "--if-needed", "--data", gone.Dir, "--address", m.at[1]); said != "" {
+		t.Errorf("a node joins once more: %s", said)
+	}
 	gone.Start()
 	m.status(m.urls(), "three vote again", func(s *wire.ClusterStatus) bool { return s.Voters == 3 && s.MayLose == 1 })
 	if said, done := m.codeq("cluster", "join", token, "--data", t.TempDir(), "--address", "127.0.0.1:9"); done || !strings.Contains(said, "each counts once") {
 		t.Errorf("a token counts twice: %s", said)
+	}
+}
+
+// What stands before each start of a container makes a node once.
+func TestClusterInitIsDoneOnce(t *testing.T) {
+	init := []string{"cluster", "init", "--data", filepath.Join(t.TempDir(), "data"), "--address", "127.0.0.1:9"}
+	code, first, errs := codeq("", append(init, "--if-needed")...)
+	if code != exitFine || len(strings.Fields(first)) != tokensOfInit {
+		t.Fatalf("exit code %d, output %q, errors %q", code, first, errs)
+	}
+	if code, out, errs := codeq("", append(init, "--if-needed")...); code != exitFine || out+errs != "" {
+		t.Errorf("once more: exit code %d, output %q, errors %q", code, out, errs)
+	}
+	if code, _, errs := codeq("", init...); code == exitFine {
+		t.Errorf("a node is made over another one: %q", errs)
 	}
 }

@@ -30,6 +30,25 @@ type clusterInitCmd struct {
 	Shards  int    `placeholder:"N" help:"Shards of a new data directory, 4 if not given."`
 	CACert  string `name:"ca-cert" type:"path" placeholder:"FILE" help:"Certificate of an authority, in PEM, that is to sign those of the nodes, in place of a new one."`
 	CAKey   string `name:"ca-key" type:"path" placeholder:"FILE" help:"Its private key, in PEM."`
+	ifNeeded
+}
+
+// ifNeeded is the flag with which a command that makes a node may stand before each start.
+type ifNeeded struct {
+	IfNeeded bool `help:"Do nothing if the data directory is that of a node already, so that the command can stand before each start of a container."`
+}
+
+// done reports whether nothing is left to do: the directory has the identity of a node and its
+// certificate.
+func (i ifNeeded) done(data string) (bool, error) {
+	if !i.IfNeeded {
+		return false, nil
+	}
+	_, is, err := replica.ReadIdentity(vfs.Default, data)
+	if !is || err != nil {
+		return false, err
+	}
+	return peer.IsNode(data)
 }
 
 // Help is the longer text of "codeq cluster init --help".
@@ -45,6 +64,9 @@ The directory peer in the data directory has the key of the authority of the clu
 
 // Run makes the first node.
 func (i *clusterInitCmd) Run(a *app) error {
+	if done, err := i.done(i.Data); done || err != nil {
+		return err
+	}
 	founding, err := i.founding()
 	if err != nil {
 		return err
@@ -119,6 +141,7 @@ type clusterJoinCmd struct {
 	Token   string `arg:"" help:"Token that \"codeq cluster init\" or \"codeq cluster token\" has printed."`
 	Data    string `type:"path" default:"./codeq-data" placeholder:"DIR" help:"Data directory of the node; it must not exist, or be empty."`
 	Address string `required:"" placeholder:"HOST:PORT" help:"Address at which the other nodes will reach this one; the port is for nodes alone."`
+	ifNeeded
 }
 
 // Help is the longer text of "codeq cluster join --help".
@@ -133,6 +156,9 @@ is odd.
 
 // Run makes a further node.
 func (j *clusterJoinCmd) Run(a *app) error {
+	if done, err := j.done(j.Data); done || err != nil {
+		return err
+	}
 	entries, err := os.ReadDir(j.Data)
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
 		return fmt.Errorf("read the data directory: %w", err)

@@ -102,6 +102,15 @@ func create(dataDir string, c *contents) error {
 	return d.write(c)
 }
 
+// IsNode reports whether a data directory has the file of a node.
+func IsNode(dataDir string) (bool, error) {
+	_, err := os.Stat(filepath.Join(dataDir, directoryName, fileName))
+	if errors.Is(err, os.ErrNotExist) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
 // openDirectory reads the file of a node.
 func openDirectory(dataDir string) (*directory, error) {
 	d := &directory{path: filepath.Join(dataDir, directoryName)}
