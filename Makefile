@@ -73,6 +73,10 @@ reproduce: release ## build the release once more, from the commit, in another d
 		GOCACHE="$$dir/cache" $(TOOLS)/release $(RELEASED) -root "$$dir/sources" -out "$$dir/release"; \
 		diff bin/release/SHA256SUMS "$$dir/release/SHA256SUMS" && echo 'the same bytes twice'
 
+.PHONY: deploy-test
+deploy-test: ## try deploy/: the image without rights, nginx and Caddy, the chart and the Compose file; ONLY=image, proxy or chart is one of them; ten minutes the first time
+	@.ci/deploy $(ONLY)
+
 .PHONY: image
 image: $(TOOLS)/image ## make a container image for linux/amd64 and linux/arm64, or for SYSTEM, without a daemon, in bin/image
 	@$(TOOLS)/image -version '$(RELEASE)' -commit '$(COMMIT)' -time "$$(git log -1 --format=%ct)" -only '$(SYSTEM)' -out bin/image

@@ -104,10 +104,10 @@ func (f *goFile) at(pos token.Pos, format string, args ...any) finding {
 // lines is the number of lines of the file.
 func (f *goFile) lines() int { return bytes.Count(f.src, []byte("\n")) }
 
-// inOwnModule says that the file belongs to the module of the tools or to that of the
-// other queues, which the rules about packages of codeq do not concern.
+// inOwnModule says that the file belongs to the module of the tools, of the other queues or of the
+// chart, which the rules about packages of codeq do not concern.
 func (f *goFile) inOwnModule() bool {
-	return strings.HasPrefix(f.path, "internal/tools/") || strings.HasPrefix(f.path, "test/peers/")
+	return strings.HasPrefix(f.path, "internal/tools/") || strings.HasPrefix(f.path, "test/peers/") || strings.HasPrefix(f.path, "test/deploy/")
 }
 
 // product says that the file belongs to the program: not to tests, to what only
