@@ -2,6 +2,7 @@ package crash
 
 import (
 	"context"
+	"errors"
 	"os"
 	"path/filepath"
 	"syscall"
@@ -12,26 +13,13 @@ import (
 	"codeq/wire"
 )
 
-// The cluster goes on while the disk of one node is full. While those of two are, it takes what their
-// ballast has room for and loses nothing, and goes on when there is room.
+// The cluster goes on while the disk of one node is full. While those of two are, it refuses new tasks
+// as a server alone does, loses nothing, and goes on when there is room.
 func TestFullDisks(t *testing.T) {
 	if *daysFlag == 0 || os.Getuid() != 0 {
 		t.Skip("mounts three disks in memory") // make cluster-faults runs it as root
 	}
-	var disks []string
-	for range 3 {
-		disk := t.TempDir()
-		if err := syscall.Mount("codeq", disk, "tmpfs", 0, "size=700m"); err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() {
-			if err := syscall.Unmount(disk, syscall.MNT_DETACH); err != nil {
-				t.Error(err)
-			}
-		})
-		disks = append(disks, disk)
-	}
-	c := blackbox.ServeOn(t, disks)
+	c := blackbox.ServeOn(t, mountDisks(t))
 	lead := c.Leader()
 	var posted []wire.TaskID
 	// post posts for a while and returns how many were taken, and how the last one was answered.
@@ -59,6 +47,17 @@ func TestFullDisks(t *testing.T) {
 			t.Errorf("with one full disk %d tasks are taken, the last answer is %v", taken, last)
 		}
 	}
+	var refused *wire.Error
+	for late := time.Now().Add(endsWithin); ; {
+		_, last := post(time.Second)
+		if errors.As(last, &refused) && (refused.Code == wire.CodeStorageFull || refused.Code == wire.CodeNotLeader) {
+			t.Logf("with two full disks tasks are refused: %v", last)
+			break // the leader asks the others for their space now and then; or they could write no more before
+		}
+		if time.Now().After(late) {
+			t.Fatalf("with two full disks tasks are not refused: %v", last)
+		}
+	}
 	for _, s := range full {
 		if err := os.Remove(filepath.Join(filepath.Dir(s.Dir), "full")); err != nil {
 			t.Fatal(err)
@@ -67,14 +66,38 @@ func TestFullDisks(t *testing.T) {
 		s.Start()
 	}
 	c.AwaitAll()
-	if taken, last := post(time.Second); taken == 0 {
-		t.Errorf("with room again no task is taken: %v", last)
+	for late := time.Now().Add(endsWithin); ; {
+		taken, last := post(time.Second)
+		if taken > 0 {
+			break
+		}
+		if time.Now().After(late) {
+			t.Fatalf("with room again no task is taken: %v", last)
+		}
 	}
 	for _, id := range posted {
 		if got := statusAt(t.Context(), lead, id); got != string(wire.StatusPending) {
 			t.Fatalf("task %v is %s", id, got)
 		}
 	}
+}
+
+// mountDisks mounts a small disk in memory for each node.
+func mountDisks(t *testing.T) (disks []string) {
+	t.Helper()
+	for range 3 {
+		disk := t.TempDir()
+		if err := syscall.Mount("codeq", disk, "tmpfs", 0, "size=700m"); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() {
+			if err := syscall.Unmount(disk, syscall.MNT_DETACH); err != nil {
+				t.Error(err)
+			}
+		})
+		disks = append(disks, disk)
+	}
+	return disks
 }
 
 // make64k is the text of a payload.
