@@ -326,8 +326,10 @@ func TestUpgradingNamesFormatsAndReleases(t *testing.T) {
 		if !strings.Contains(page, "\n| "+version[1]+" |") {
 			t.Errorf("there is no row of %s", version[1])
 		}
-		if _, err := os.Stat("../test/rolling/testdata/" + version[1] + ".tar.gz"); err != nil {
-			t.Errorf("the directory of a release is not kept: %v", err)
+		for _, kind := range []string{"", "-node"} {
+			if _, err := os.Stat("../test/rolling/testdata/" + version[1] + kind + ".tar.gz"); err != nil {
+				t.Errorf("the directory of a release is not kept: %v", err)
+			}
 		}
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -108,11 +109,16 @@ func (a *asker) fill() map[string]string {
 	return ids
 }
 
-// TestDirectoryOfEachRelease starts this program over a data directory that each release has left:
-// what docs/upgrading.md promises. With -rolling.release it makes one.
+// TestDirectoryOfEachRelease starts this program over the data directories that each release has left, of a
+// server alone and of the only node of a cluster: what docs/upgrading.md promises. With -rolling.release it
+// makes them.
 func TestDirectoryOfEachRelease(t *testing.T) {
 	if *releaseMade != "" {
-		keepRelease(t, filepath.Join("testdata", *releaseMade+".tar.gz"))
+		alone := filepath.Join(t.TempDir(), "data")
+		keepRelease(t, filepath.Join("testdata", *releaseMade+".tar.gz"), alone)
+		node, address := filepath.Join(t.TempDir(), "data"), blackbox.Address(t)
+		codeq(t, "cluster", "init", "--data", node, "--address", address)
+		keepRelease(t, filepath.Join("testdata", *releaseMade+"-node.tar.gz"), node, "--peer-listen", address)
 	}
 	archives, err := filepath.Glob("testdata/*.tar.gz")
 	if err != nil || len(archives) == 0 {
@@ -131,14 +137,12 @@ func opensRelease(t *testing.T, archive string) {
 	if err := errors.Join(err, json.Unmarshal(text, &was)); err != nil {
 		t.Fatal(err)
 	}
-	program, err := blackbox.Program()
-	if err != nil {
-		t.Fatal(err)
+	codeq(t, "doctor", filepath.Join(dir, "data"))
+	args := forEver
+	if strings.HasSuffix(archive, "-node.tar.gz") {
+		args = append(slices.Clone(args), "--peer-listen", blackbox.Address(t))
 	}
-	if out, err := exec.Command(program, "doctor", filepath.Join(dir, "data")).CombinedOutput(); err != nil {
-		t.Errorf("codeq doctor: %v\n%s", err, out)
-	}
-	s := blackbox.ServeOver(t, filepath.Join(dir, "data"), forEver...)
+	s := blackbox.ServeOver(t, filepath.Join(dir, "data"), args...)
 	a := &asker{t, blackbox.NewAPI(s.Addr)}
 	defer a.api.Close()
 	tasks := map[string]*wire.Task{}
@@ -188,9 +192,21 @@ func opensRelease(t *testing.T, archive string) {
 	}
 }
 
-// keepRelease runs this program, fills it and keeps its directory.
-func keepRelease(t *testing.T, archive string) {
-	s := blackbox.Serve(t, forEver...)
+// codeq runs a command of this program.
+func codeq(t *testing.T, args ...string) {
+	t.Helper()
+	program, err := blackbox.Program()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if out, err := exec.Command(program, args...).CombinedOutput(); err != nil {
+		t.Fatalf("codeq %q: %v\n%s", args, err, out)
+	}
+}
+
+// keepRelease runs this program over a directory, fills it and keeps it.
+func keepRelease(t *testing.T, archive, dir string, args ...string) {
+	s := blackbox.ServeOver(t, dir, append(slices.Clone(forEver), args...)...)
 	a := &asker{t, blackbox.NewAPI(s.Addr)}
 	defer a.api.Close()
 	was, ids := kept{map[string]json.RawMessage{}}, a.fill()
