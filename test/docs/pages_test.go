@@ -309,27 +309,35 @@ func (x *terminal) line(page, real string) bool {
 // listed is an item of the index.
 var listed = regexp.MustCompile(`(?m)^- \[([^\]]+)\]\(([^)#]+)\): \S`)
 
-// Every page is once in the index, which the site takes as its navigation.
-func TestTheIndexHasEveryPageOnce(t *testing.T) {
-	pages := map[string]int{"../sdk/python/README.md": 0, "../sdk/typescript/README.md": 0}
+// Every page is once in the index of its kind: docs/README.md, which the site takes as its navigation, has those
+// for users, and internal/README.md those for people who change codeq.
+func TestEachIndexHasItsPagesOnce(t *testing.T) {
+	pages := map[string]map[string]int{"README.md": {"../sdk/python/README.md": 0, "../sdk/typescript/README.md": 0}, "internal/README.md": {}}
 	for _, page := range pagesBelow(t) {
-		pages[page] = 0
-	}
-	delete(pages, "README.md")
-	index := readPage(t, "README.md")
-	for _, m := range listed.FindAllStringSubmatch(index, -1) {
-		if _, ok := pages[m[2]]; !ok {
-			t.Errorf("docs/README.md lists %s, which is no page", m[2])
+		index := "README.md"
+		if inner, found := strings.CutPrefix(page, "internal/"); found {
+			index, page = "internal/README.md", inner
 		}
-		pages[m[2]]++
-	}
-	for _, page := range slices.Sorted(maps.Keys(pages)) {
-		if pages[page] != 1 {
-			t.Errorf("docs/README.md lists %s %d times; write a line \"- [Title](%s): what one finds there\" below one of its headings", page, pages[page], page)
+		if page != "README.md" {
+			pages[index][page] = 0
 		}
 	}
-	if items := strings.Count(index, "\n- "); items != len(pages) {
-		t.Errorf("docs/README.md has %d items and %d pages: an item is \"- [Title](path): what one finds there\"", items, len(pages))
+	for name, pages := range pages {
+		index := readPage(t, name)
+		for _, m := range listed.FindAllStringSubmatch(index, -1) {
+			if _, ok := pages[m[2]]; !ok {
+				t.Errorf("docs/%s lists %s, which is no page", name, m[2])
+			}
+			pages[m[2]]++
+		}
+		for _, page := range slices.Sorted(maps.Keys(pages)) {
+			if pages[page] != 1 {
+				t.Errorf("docs/%s lists %s %d times; write a line \"- [Title](%[2]s): what one finds there\" below one of its headings", name, page, pages[page])
+			}
+		}
+		if items := strings.Count(index, "\n- "); items != len(pages) {
+			t.Errorf("docs/%s has %d items and %d pages: an item is \"- [Title](path): what one finds there\"", name, items, len(pages))
+		}
 	}
 }
 
