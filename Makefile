@@ -32,6 +32,7 @@ KILLS ?= 200
 DAYS ?= 50
 CLAIMS ?= 5000000
 BULK ?= 2000000
+SIZES ?= 20
 PAGES ?= 2000000
 CALLBACKS ?= 100000
 ARTIFACT ?= 5368709120
@@ -152,6 +153,10 @@ sdk/typescript/node_modules:
 .PHONY: scale
 scale: ## measure what must not grow with the backlog beside SCALE=1000000 ready and as many delayed tasks
 	go test -count=1 -v -timeout 0 ./test/scale -run Nothing -scale.tasks=$(SCALE)
+
+.PHONY: sizes
+sizes: ## measure the space on the disk that a task takes, with SIZES=20 MiB of payloads of each length; a minute
+	go test -count=1 -v -timeout 0 ./test/scale -run BytesOfATask -scale.sizes=$(SIZES)
 
 .PHONY: claims
 claims: ## measure claims at the beginning and the end of CLAIMS=5000000 tasks through one short queue; half an hour or more

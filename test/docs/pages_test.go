@@ -27,7 +27,7 @@ import (
 //	         shows below a line must be what it prints
 //	file     a block below <!-- file: NAME --> is written where that shell is. Go is built, Python and scripts are
 //	         run by the lines of the page; sdk/typescript/test/package.test.mjs compiles and runs TypeScript
-var runPages = []string{"../README.md", "README.md", "start.md", "comparison.md", "concepts/*.md", "guides/*.md"}
+var runPages = []string{"../README.md", "README.md", "start.md", "comparison.md", "backup.md", "disk-full.md", "leaving.md", "sizing.md", "concepts/*.md", "guides/*.md"}
 
 func TestThePagesRunAsTheyStand(t *testing.T) {
 	var goFiles []*block
@@ -369,5 +369,33 @@ func TestAPageIsComparedLineByLine(t *testing.T) {
 		if err := x.compare(strings.Split(c.page, "\n"), strings.Split(c.real, "\n")); (err == nil) != c.same {
 			t.Errorf("%q and %q: %v", c.page, c.real, err)
 		}
+	}
+}
+
+var (
+	// measured is a figure that somebody measured: a rate, a processor time, a ratio.
+	measured = regexp.MustCompile(`\d[\d,.]* ?(µs|ns|\w+/s|tasks a second)\b|times as fast`)
+	// measuredBy is what prints such figures, or the page that says so of them.
+	measuredBy = regexp.MustCompile("`(make [a-z-]+|codeq bench|go test|… --)|sdk/bench|(performance|sizing)\\.md")
+	codeBlocks = regexp.MustCompile("(?s)\n```.*?\n```")
+)
+
+// A section of a page that has a measured figure names the command that prints it.
+func TestAFigureNamesItsCommand(t *testing.T) {
+	found := 0
+	for _, page := range everyPage(t) {
+		for _, section := range regexp.MustCompile(`\n#+ `).Split(codeBlocks.ReplaceAllString(readPage(t, page), ""), -1) {
+			figure := measured.FindString(section)
+			if figure == "" {
+				continue
+			}
+			title, _, _ := strings.Cut(section, "\n")
+			if found++; !measuredBy.MatchString(section) {
+				t.Errorf("%s, %q says %s and names no command that prints it, as `make peers` or `codeq bench`", page, title, figure)
+			}
+		}
+	}
+	if found < 10 {
+		t.Errorf("only %d sections have figures", found)
 	}
 }

@@ -7,7 +7,7 @@
 // whether taking from a short queue becomes dearer with all that passed through it,
 // `make bulk` how long it takes to cancel a few of very many tasks by filter,
 // `make pages` the figures and lists that people look at, `make removal` what it costs that ended tasks are removed, and whether their
-// space comes back, `make cluster-bench` what three nodes take beside one, and how long clients wait for
+// space comes back, `make sizes` what a task takes on the disk, `make cluster-bench` what three nodes take beside one, and how long clients wait for
 // the next leader.
 //
 // Everything runs on the goroutine of its test but the posting of the backlog.
