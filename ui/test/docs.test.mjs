@@ -34,6 +34,19 @@ test("the keyboard alone finds a section", async (t) => {
   assert.equal(await page.locator("#found").isVisible(), false);
 });
 
+test("one search finds what people come for", async (t) => {
+  const page = await view(t, home);
+  for (const [words, name] of [
+    ["disk full", "disk-full"], ["disaster", "backup"], ["bytes of a task", "sizing"], ["export everything", "leaving"], ["support", "state"],
+    ["postgres", "comparison"], ["migrating sidekiq", "guides/from-sidekiq"], ["take-back", "reference/"], ["metrics", "reference/metrics"],
+  ]) {
+    await page.keyboard.press("/");
+    await page.locator(".search input").fill(words);
+    await page.locator(`#found li:nth-child(-n + 3) a[href*="docs/${name}"]`).first().waitFor({ timeout: 30_000 });
+    await page.keyboard.press("Escape");
+  }
+});
+
 test("pages lead on, and a telephone shows the text first", async (t) => {
   const page = await view(t, home, { width: 390, height: 800 });
   assert.equal(await page.locator(".pages ul").first().isVisible(), false);

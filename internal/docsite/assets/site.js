@@ -23,12 +23,14 @@
   }
 
   // score is how well a section has every word: 0 if one is missing. A word that begins another
-  // counts more than one within it.
+  // counts more than one within it, and one of the same stem counts less.
   function score(s, words) {
     let sum = 0
     for (const word of words) {
       const begins = new RegExp("(^|[^\\p{L}\\p{N}])" + word.replace(/[\\^$.*+?()[\]{}|/]/g, "\\$&"), "u")
-      const weigh = (text, weight) => (begins.test(text) ? 2 * weight : text.includes(word) ? weight : 0)
+      const stem = word.replace(/(ations?|at(e|ing)|ing|ions?|e[sd]?|ies|s|y)$/, "") // migration, migrate, migrating
+      const like = (text) => stem.length > 3 && text.includes(stem)
+      const weigh = (text, weight) => (begins.test(text) ? 2 : text.includes(word) ? 1 : like(text) ? 0.5 : 0) * weight
       const found = weigh(s.heading, 12) + weigh(s.title, 5) + weigh(s.text, 1)
       if (found === 0) return 0
       sum += found
