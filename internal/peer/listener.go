@@ -77,6 +77,8 @@ type line struct {
 	// pace is set before the first write of what goes over the connection, for all but the
 	// log, which has times of its own.
 	pace *paced.Writer
+	// passes: it is for what a node passes.
+	passes bool
 }
 
 // Write implements net.Conn.
@@ -142,7 +144,7 @@ func (p *Peers) greet(raw *net.TCPConn) {
 	switch secured.ConnectionState().NegotiatedProtocol {
 	case overRaft:
 	case overHTTP:
-		to, below.pace = p.passed, paced.NewWriter(raw)
+		to, below.pace, below.passes = p.passed, paced.NewWriter(raw), true
 	default:
 		to, below.pace = p.nodes, paced.NewWriter(raw)
 		conn = &hidden{secured, below.node}
@@ -175,12 +177,12 @@ func (p *Peers) welcome(raw *net.TCPConn) (*line, *tls.Conn, error) {
 	return below, secured, err
 }
 
-// hold keeps an open connection, so that Cut and Close reach it; false once the port is closed, or
-// if its node was removed since the handshake.
+// hold keeps an open connection, so that Cut and Close reach it; false once the port is closed, if
+// its node was removed since the handshake, or if there are too many.
 func (p *Peers) hold(l *line) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.closed || p.removed(l.node) {
+	if p.closed || p.removed(l.node) || l.passes && p.mostPassed > 0 && p.lines.passing() >= p.mostPassed {
 		return false
 	}
 	p.lines[l] = true
@@ -335,6 +337,16 @@ func (r Raft) Dial(at string, within time.Duration) (net.Conn, error) {
 
 // lines are the open connections that were accepted.
 type lines map[*line]bool
+
+// passing is how many of them are for what nodes pass.
+func (l lines) passing() (n int) {
+	for one := range l {
+		if one.passes {
+			n++
+		}
+	}
+	return n
+}
 
 // closeAll closes the port and its connections.
 func (p *Peers) closeAll() error {

@@ -239,6 +239,41 @@ func TestARequestOverALostLeaderIsInDoubt(t *testing.T) {
 	mustSay(t, s, "may or may not")
 }
 
+// What the other nodes pass leaves files for the clients of this one.
+func TestTheConnectionsForWhatIsPassedAreBounded(t *testing.T) {
+	come, leave := make(chan struct{}), make(chan struct{})
+	_, a, b := pair(t, func(_ http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/waits" {
+			close(come)
+			<-leave
+		}
+	})
+	a.mu.Lock()
+	a.mostPassed = 1
+	a.mu.Unlock()
+	s := public(t, b, false)
+	get := func(path string) int {
+		response, err := s.Client().Get(s.URL + path)
+		if err != nil {
+			t.Error(err)
+			return 0
+		}
+		_ = response.Body.Close() // the status is what counts
+		return response.StatusCode
+	}
+	var waits sync.WaitGroup
+	waits.Go(func() {
+		if got := get("/waits"); got != http.StatusOK {
+			t.Errorf("the first one is answered %d", got)
+		}
+	})
+	<-come
+	mustSay(t, s, "may or may not")
+	close(leave)
+	waits.Wait()
+	until(t, "there is room again", func() bool { return get("/") == http.StatusOK })
+}
+
 func TestAnAnswerThatBreaksOffIsNotTakenForWhole(t *testing.T) {
 	_, _, b := pair(t, func(w http.ResponseWriter, _ *http.Request) {
 		_, _ = io.WriteString(w, "half") // the client sees it

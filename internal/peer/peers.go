@@ -14,7 +14,7 @@ import (
 	"github.com/rs/zerolog"
 )
 
-// Options are the options of Open. All are required but Listener, Refusals and Data.
+// Options are the options of Open. All are required but Listener, Refusals, Data and MostPassed.
 type Options struct {
 	// DataDir has the file of the node.
 	DataDir string
@@ -25,6 +25,9 @@ type Options struct {
 	Refusals zerolog.Logger
 	// Data says what a machine that joins must know of the database.
 	Data func() Data
+	// MostPassed is how many connections other nodes may have here for what they pass; 0 is any
+	// number.
+	MostPassed int
 }
 
 // Data is what a new node must know of the database of its cluster.
@@ -97,6 +100,8 @@ type lanes struct {
 	raft, passed, nodes *lane
 	// handshakes has a token for each that is under way.
 	handshakes chan struct{}
+	// mostPassed is Options.MostPassed.
+	mostPassed int
 }
 
 // Open reads which node the data directory is of, and listens for other nodes. Nothing is
@@ -116,7 +121,7 @@ func Open(o Options) (*Peers, error) {
 	}
 	p := &Peers{
 		log: o.Log, refusals: o.Refusals, data: o.Data, directory: d, listener: o.Listener,
-		lanes:   lanes{handshakes: make(chan struct{}, mostHandshakes)},
+		lanes:   lanes{handshakes: make(chan struct{}, mostHandshakes), mostPassed: o.MostPassed},
 		closing: make(chan struct{}), lines: lines{}, seen: map[string]bool{}, waiting: map[string]time.Time{},
 	}
 	p.raft, p.passed, p.nodes = p.newLane(), p.newLane(), p.newLane()

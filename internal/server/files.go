@@ -15,6 +15,8 @@ const (
 	// outputs of flushes and compactions; a checkpoint, a page of metrics, and connections
 	// that are being refused.
 	ownFiles = 64
+	// nodeFiles are for the log of a node of a cluster, its snapshots and the port of the nodes.
+	nodeFiles = 96
 	// usualFiles are open when a server starts; further ones were inherited and stay open.
 	usualFiles = 16
 	// minTables is the least number that Pebble keeps open; more than maxTables do not make
@@ -42,22 +44,34 @@ type files struct {
 	// connections bounds the connections of all clients, sessions those of them that are
 	// sessions.
 	connections, sessions int
+	// node: it is that of a cluster. Each client has a second descriptor, the one by which it is
+	// passed to the leader; there the nodes have as many connections as its own clients.
+	node bool
 }
 
 // shareFiles divides a limit, which must be at least minFiles.
-func shareFiles(limit, inherited int) files {
-	f := files{limit: limit, inherited: inherited}
+func shareFiles(limit, inherited int, node bool) files {
+	f := files{limit: limit, inherited: inherited, node: node}
 	left := limit - inherited - ownFiles
+	if node {
+		left -= nodeFiles
+	}
 	forTables := min(max(left/2, 2*minTables), 2*maxTables)
-	f.tables, f.connections = forTables/2, left-forTables
+	if f.tables, f.connections = forTables/2, left-forTables; node {
+		f.connections /= 2
+	}
 	f.sessions = f.connections - max(minHTTP, f.connections/httpPart)
 	return f
 }
 
 // planFiles divides the limit of the system, or refuses one that is too low.
-func planFiles(limit, open int) (files, error) {
-	f := shareFiles(limit, max(0, open-usualFiles))
-	if least := minFiles + f.inherited; limit < least {
+func planFiles(limit, open int, node bool) (files, error) {
+	f := shareFiles(limit, max(0, open-usualFiles), node)
+	least := minFiles + f.inherited
+	if node {
+		least += minFiles
+	}
+	if limit < least {
 		return files{}, fmt.Errorf("the limit of open files is %d, and the server needs %d at the least: "+
 			"raise it with ulimit -n, or LimitNOFILE= of a systemd unit", limit, least)
 	}
@@ -66,7 +80,7 @@ func planFiles(limit, open int) (files, error) {
 
 // needed is the least limit that allows so many sessions.
 func (f files) needed(sessions int) int {
-	return sort.Search(anyFiles, func(limit int) bool { return shareFiles(limit, f.inherited).sessions >= sessions })
+	return sort.Search(anyFiles, func(limit int) bool { return shareFiles(limit, f.inherited, f.node).sessions >= sessions })
 }
 
 // openFiles is how many files are open now; usualFiles if the system does not tell it.
@@ -81,7 +95,7 @@ func openFiles() int {
 // planFiles divides the limit of open files, and logs if it allows fewer sessions than the
 // settings.
 func (s *Server) planFiles() error {
-	plan, err := planFiles(raiseFileLimit(), openFiles())
+	plan, err := planFiles(raiseFileLimit(), openFiles(), s.o.Cluster != nil)
 	if err != nil {
 		return err
 	}

@@ -12,7 +12,7 @@ import (
 func TestN14FilesAreSharedWithinTheLimit(t *testing.T) {
 	last := files{}
 	for limit := minFiles; limit < 100_000; limit++ {
-		f, err := planFiles(limit, usualFiles)
+		f, err := planFiles(limit, usualFiles, false)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -27,10 +27,10 @@ func TestN14FilesAreSharedWithinTheLimit(t *testing.T) {
 		}
 		last = f
 	}
-	f := shareFiles(1024, 0)
+	f := shareFiles(1024, 0, false)
 	for _, sessions := range []int{1, 420, 421, 10_000, 1_000_000} {
 		n := f.needed(sessions)
-		if got := shareFiles(n, 0).sessions; got < sessions || shareFiles(n-1, 0).sessions >= sessions {
+		if got := shareFiles(n, 0, false).sessions; got < sessions || shareFiles(n-1, 0, false).sessions >= sessions {
 			t.Errorf("%d sessions need %d, which give %d", sessions, n, got)
 		}
 	}
@@ -44,18 +44,18 @@ func TestN14FilesAreSharedAsTheDocumentSays(t *testing.T) {
 		4096:   {limit: 4096, tables: 1008, connections: 2016, sessions: 1764},
 		20_000: {limit: 20_000, tables: 4096, connections: 11_744, sessions: 10_276},
 	} {
-		if got := shareFiles(limit, 0); got != want {
+		if got := shareFiles(limit, 0, false); got != want {
 			t.Errorf("%+v, want %+v", got, want)
 		}
 	}
 }
 
 func TestN14InheritedFilesCount(t *testing.T) {
-	_, err := planFiles(300, usualFiles+50)
+	_, err := planFiles(300, usualFiles+50, false)
 	if err == nil || !strings.Contains(err.Error(), "needs 306 ") {
 		t.Errorf("300 with 50 inherited: %v", err)
 	}
-	if f, err := planFiles(306, usualFiles+50); err != nil || f.connections != shareFiles(256, 0).connections {
+	if f, err := planFiles(306, usualFiles+50, false); err != nil || f.connections != shareFiles(256, 0, false).connections {
 		t.Errorf("%+v, %v", f, err)
 	}
 }
@@ -70,6 +70,23 @@ func TestN14SessionsAreBoundWhateverTheSettingSays(t *testing.T) {
 		}
 		if most := s.o.MaxSessions; most < 1 || most > s.files.sessions || wanted == 1 && most != 1 {
 			t.Errorf("with max-sessions %d there may be %d sessions, of %+v", wanted, most, s.files)
+		}
+	}
+}
+
+// A node of a cluster has two descriptors for a client that it passes to the leader, and the leader
+// as many connections for what is passed as for clients of its own.
+func TestFilesOfANodeAreEnoughForWhatIsPassed(t *testing.T) {
+	if _, err := planFiles(511, usualFiles, true); err == nil || !strings.Contains(err.Error(), "needs 512 ") {
+		t.Errorf("511: %v", err)
+	}
+	for _, limit := range []int{512, 1024, 4096, 1 << 20} {
+		f, err := planFiles(limit, usualFiles, true)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if sum := ownFiles + nodeFiles + 2*f.tables + 2*f.connections; sum > limit || sum < limit-2 || f.sessions < 48 || f.tables < minTables {
+			t.Errorf("%d of %d are shared: %+v", sum, limit, f)
 		}
 	}
 }

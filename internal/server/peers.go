@@ -20,7 +20,8 @@ import (
 func (s *Server) openPeers(id replica.Identity) error {
 	o := peer.Options{
 		DataDir: s.o.DataDir, Log: s.o.Log, Refusals: s.refusedLog,
-		Data: func() peer.Data { return peer.Data{CreationID: id.CreationID, Shards: id.Shards} },
+		MostPassed: s.files.connections,
+		Data:       func() peer.Data { return peer.Data{CreationID: id.CreationID, Shards: id.Shards} },
 	}
 	if s.o.Cluster.Listen != "" {
 		l, err := listen(s.o.Cluster.Listen)
