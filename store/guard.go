@@ -55,6 +55,7 @@ type Guard struct {
 	ballast       string
 	log           zerolog.Logger
 	changed       func(Level)
+	count         func(ownBytes int64) int64
 	supported     bool
 	reserveBytes  int64
 	ballastBytes  int64
@@ -64,7 +65,9 @@ type Guard struct {
 	// has been committed since.
 	free  atomic.Int64
 	since atomic.Int64
-	full  atomic.Bool
+	// own is what is free here, where free is what Options.CountFree makes of it.
+	own  atomic.Int64
+	full atomic.Bool
 
 	// mu is held while the ballast is made or given up.
 	mu         sync.Mutex
@@ -82,6 +85,7 @@ func newGuard(o *Options) (*Guard, error) {
 		ballast:       o.FS.PathJoin(o.Dir, ballastName),
 		log:           o.Log,
 		changed:       o.LevelChanged,
+		count:         o.CountFree,
 		memTableBytes: o.MemTableBytes,
 	}
 	g.fs = vfs.OnDiskFull(o.FS, g.diskFull)
@@ -99,6 +103,7 @@ func newGuard(o *Options) (*Guard, error) {
 	g.reserveBytes = min(max(minReserveBytes, memTables*int64(g.memTableBytes)), total/4)
 	g.ballastBytes = g.reserveBytes / 4
 	g.free.Store(int64(usage.AvailBytes))
+	g.own.Store(int64(usage.AvailBytes))
 	g.hasBallast = g.ballastSize() == g.ballastBytes
 	return g, nil // the first Tick tells a level that is not Ok
 }
@@ -129,6 +134,9 @@ func (g *Guard) levelWith(left int64) Level {
 // FreeBytes is the space left as Level sees it, 0 when the file system does
 // not tell.
 func (g *Guard) FreeBytes() int64 { return g.free.Load() - g.since.Load() }
+
+// OwnFreeBytes is the space left on this disk, 0 when the file system does not tell.
+func (g *Guard) OwnFreeBytes() int64 { return g.own.Load() - g.since.Load() }
 
 // ReserveBytes is the space that is kept free, 0 when the file system does
 // not tell.
@@ -169,11 +177,15 @@ func (g *Guard) ask(now time.Time) (level Level, moved bool) {
 		g.log.Error().Err(err).Msg("the free space of the disk is not known; the last known one counts")
 		return g.shown, false
 	}
-	g.free.Store(int64(usage.AvailBytes))
-	g.since.Add(-before)
-	if g.free.Load() >= g.reserveBytes/2 {
+	own := int64(usage.AvailBytes)
+	g.own.Store(own)
+	if g.free.Store(own); own >= g.reserveBytes/2 {
 		g.full.Store(false)
+		if g.count != nil {
+			g.free.Store(g.count(own))
+		}
 	}
+	g.since.Add(-before)
 	g.keepBallast(now)
 	level = g.Level()
 	if level == g.shown {

@@ -445,3 +445,33 @@ func TestWhatIsCommittedDuringTheQuestionCounts(t *testing.T) {
 	ask(57, 7, OnlyDelete)
 	ask(0, 64, Ok)
 }
+
+// In a cluster the space of other disks counts, unless there is next to none here.
+func TestTheGuardCountsWithWhatItIsTold(t *testing.T) {
+	d, counted := newSmallDisk(1024, 900), int64(0)
+	g, err := newGuard(&Options{FS: d, Dir: "data", MemTableBytes: 1 << 20, CountFree: func(own int64) int64 {
+		if counted == 0 {
+			return own
+		}
+		return counted
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		avail, counted int64
+		want           Level
+	}{
+		{900, 0, Ok}, {900, 400, NoEnqueue}, {900, 200, NoGrant}, {900, 100, OnlyDelete}, {300, 900, Ok}, {100, 900, OnlyDelete}, {900, 900, Ok},
+	} {
+		d.avail.Store(c.avail * mib)
+		counted = c.counted * mib
+		g.Tick(time.Now())
+		if got := g.Level(); got != c.want {
+			t.Errorf("%d MiB here, %d counted: %v, want %v", c.avail, c.counted, got, c.want)
+		}
+		if own := g.OwnFreeBytes(); own > c.avail*mib || own < (c.avail-100)*mib {
+			t.Errorf("%d MiB here: %d", c.avail, own)
+		}
+	}
+}

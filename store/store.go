@@ -56,6 +56,10 @@ type Options struct {
 	// from the guard's goroutine. A stricter level counts at once, before
 	// anybody is told; this is how one that waits learns that space is back.
 	LevelChanged func(Level)
+	// CountFree makes of the bytes that are free here those that the disk guard counts with, as
+	// long as it commits more than deletions: in a cluster other disks count as well. nil is as
+	// they are. It must not block.
+	CountFree func(ownBytes int64) int64
 	// Node is the id of the node of a cluster whose directory it is, CreationID that of the
 	// cluster, which a directory that is made takes; both are empty for a server alone.
 	Node, CreationID string

@@ -31,6 +31,10 @@ type ClusterNode struct {
 	Behind  uint64 `json:"behind,omitempty"`
 	// LastContactMs is the time since it heard of the leader; 0 at the leader.
 	LastContactMs int64 `json:"lastContactMs,omitempty"`
+	// ClockAheadMs is how far its clock is ahead of that of the leader, 0 for less than a second.
+	ClockAheadMs int64 `json:"clockAheadMs,omitempty"`
+	// FreeBytes is the space on its disk, 0 if its system does not tell it.
+	FreeBytes int64 `json:"freeBytes,omitempty"`
 	// SnapshotAt is when its newest snapshot was made, as all times of the protocol are written.
 	SnapshotAt string `json:"snapshotAt,omitempty"`
 }

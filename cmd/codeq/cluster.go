@@ -39,11 +39,11 @@ func (s *clusterStatusCmd) Run(a *app) error {
 func (a *app) clusterTable(s *wire.ClusterStatus) error {
 	t := a.table(
 		column{name: "NODE"}, column{name: "ADDRESS"}, column{name: "STATE", state: true}, column{name: "VOTE"}, column{name: "BEHIND"},
-		column{name: "CONTACT", spare: 2}, column{name: "SNAPSHOT", spare: 3}, column{name: "VERSION", spare: 1}, column{name: "URL", least: 12, spare: 4},
+		column{name: "CONTACT", spare: 2}, column{name: "CLOCK"}, column{name: "FREE", spare: 5}, column{name: "SNAPSHOT", spare: 3}, column{name: "VERSION", spare: 1}, column{name: "URL", least: 12, spare: 4},
 	)
 	for i := range s.Nodes {
 		n := &s.Nodes[i]
-		state, contact := n.Role, ""
+		state, contact, clock, free := n.Role, "", "", ""
 		if !n.Reachable {
 			state = "away"
 		} else if n.Role != "leader" {
@@ -53,7 +53,13 @@ func (a *app) clusterTable(s *wire.ClusterStatus) error {
 		if !n.Voter {
 			vote = "not yet"
 		}
-		t.row(n.Node[:min(len(n.Node), shownOfNode)], n.Address, state, vote, n.Behind, contact, n.SnapshotAt, n.Version, n.URL)
+		if n.ClockAheadMs != 0 {
+			clock = fmt.Sprintf("%+.1fs", float64(n.ClockAheadMs)/1000)
+		}
+		if n.FreeBytes != 0 {
+			free = fmt.Sprintf("%.1fGiB", float64(n.FreeBytes)/(1<<30))
+		}
+		t.row(n.Node[:min(len(n.Node), shownOfNode)], n.Address, state, vote, n.Behind, contact, clock, free, n.SnapshotAt, n.Version, n.URL)
 	}
 	if err := t.write(); err != nil {
 		return err

@@ -27,6 +27,8 @@ type log struct {
 	lastLog uint64
 	leader  Member
 	changes []chan struct{}
+	// ahead is how far the clocks of the nodes are ahead that are opened next.
+	ahead time.Duration
 }
 
 func (l *log) Leader() (node, address string) {
@@ -82,8 +84,9 @@ func (l *log) Remove(_ context.Context, node string) error {
 }
 
 func (l *log) Transfer(_ context.Context, node string) error {
+	was, _ := l.Leader()
 	for _, m := range l.Members() {
-		if m.Node == node {
+		if m.Node == node || node == "" && m.Node != was {
 			l.lead(m)
 			return nil
 		}
@@ -146,9 +149,13 @@ func first(t *testing.T, l *log, h http.Handler) (*Peers, string) {
 // open opens a node, and serves unless l is nil.
 func open(t *testing.T, dir string, on net.Listener, l *log, h http.Handler) *Peers {
 	t.Helper()
+	ahead := time.Duration(0)
+	if l != nil {
+		ahead = l.ahead
+	}
 	p, err := Open(Options{
 		DataDir: dir, Listener: on, Log: zerolog.New(zerolog.NewTestWriter(t)), Refusals: zerolog.Nop(),
-		Data: func() Data { return Data{CreationID: "a-creation", Shards: 4} },
+		Data: func() Data { return Data{CreationID: "a-creation", Shards: 4} }, NowMs: func() int64 { return time.Now().Add(ahead).UnixMilli() },
 	})
 	must(t, err)
 	stop := func(context.Context) error { return nil }

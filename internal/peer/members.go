@@ -18,6 +18,8 @@ const (
 	statusFor = 2 * time.Second
 	// waitingFor is for how long a node that asked for its vote counts as one that waits.
 	waitingFor = 5 * time.Second
+	// shownApart is the least difference between two clocks that is shown.
+	shownApart = time.Second
 )
 
 // member is the request of a node to be one.
@@ -110,12 +112,14 @@ func (p *Peers) Status(ctx context.Context) *wire.ClusterStatus {
 	var asked sync.WaitGroup
 	for i, m := range members {
 		asked.Go(func() {
-			said, err := &self, error(nil)
+			said, ahead, err := &self, time.Duration(0), error(nil)
 			if m.Node != s.Leader {
-				said = &About{}
-				err = post(ctx, p.client(m.Node), m.Address+"/status", struct{}{}, said)
+				said, ahead, err = p.about(ctx, m)
 			}
 			s.Nodes[i] = said.of(m, err == nil, self.Applied)
+			if err == nil && ahead.Abs() > shownApart {
+				s.Nodes[i].ClockAheadMs = ahead.Milliseconds()
+			}
 		})
 	}
 	asked.Wait()
@@ -143,6 +147,10 @@ type About struct {
 	Applied       uint64    `json:"applied"`
 	LastContactMs int64     `json:"lastContactMs"`
 	SnapshotAt    time.Time `json:"snapshotAt"`
+	// NowMs is its system clock, in Unix milliseconds, FreeBytes the space on its disk, 0 if the
+	// system does not tell it.
+	NowMs     int64 `json:"nowMs"`
+	FreeBytes int64 `json:"freeBytes"`
 }
 
 func (a *About) of(m Member, reachable bool, leaderHas uint64) wire.ClusterNode {
@@ -151,6 +159,7 @@ func (a *About) of(m Member, reachable bool, leaderHas uint64) wire.ClusterNode 
 		return n
 	}
 	n.URL, n.Role, n.Version, n.Applied, n.LastContactMs = a.URL, a.Role, a.Version, a.Applied, a.LastContactMs
+	n.FreeBytes = a.FreeBytes
 	n.Behind = leaderHas - min(leaderHas, a.Applied)
 	if !a.SnapshotAt.IsZero() {
 		n.SnapshotAt = a.SnapshotAt.UTC().Format("2006-01-02T15:04:05.000Z")

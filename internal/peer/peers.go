@@ -25,6 +25,8 @@ type Options struct {
 	Refusals zerolog.Logger
 	// Data says what a machine that joins must know of the database.
 	Data func() Data
+	// NowMs is the system clock, in Unix milliseconds.
+	NowMs func() int64
 	// MostPassed is how many connections other nodes may have here for what they pass; 0 is any
 	// number.
 	MostPassed int
@@ -53,13 +55,13 @@ type Node interface {
 	Members() []Member
 	// LastLog is how far this node has the log.
 	LastLog() uint64
+	// HasNearlyAll reports whether a node that has that much of the log may vote.
+	HasNearlyAll(lastLog uint64) bool
 	// About is what the node says of itself.
 	About() About
 	// The leader alone can change the members: a node is a member first, and a voter when it has
 	// that much of the log.
 	AddNonvoter(ctx context.Context, m Member) error
-	// HasNearlyAll reports whether a node that has that much of the log may vote.
-	HasNearlyAll(lastLog uint64) bool
 	AddVoter(ctx context.Context, m Member, lastLog uint64) error
 	Remove(ctx context.Context, node string) error
 	// Transfer has another node lead, the best one for "".
@@ -74,12 +76,11 @@ type Peers struct {
 	directory     *directory
 	listener      net.Listener
 	lanes
-	closing   chan struct{}
-	running   sync.WaitGroup
-	renewal   *time.Timer
-	leader    atomic.Pointer[target]
-	proxy     *httputil.ReverseProxy
-	transport *http.Transport
+	way
+	looks   looks
+	closing chan struct{}
+	running sync.WaitGroup
+	renewal *time.Timer
 
 	// changing is held during a change of the members. waiting is when each node without a vote
 	// that has all data asked for it last.
@@ -104,6 +105,13 @@ type lanes struct {
 	mostPassed int
 }
 
+// way is where requests are passed, and how.
+type way struct {
+	leader    atomic.Pointer[target]
+	proxy     *httputil.ReverseProxy
+	transport *http.Transport
+}
+
 // Open reads which node the data directory is of, and listens for other nodes. Nothing is
 // served before Serve but the replicated log.
 func Open(o Options) (*Peers, error) {
@@ -120,7 +128,7 @@ func Open(o Options) (*Peers, error) {
 		}
 	}
 	p := &Peers{
-		log: o.Log, refusals: o.Refusals, data: o.Data, directory: d, listener: o.Listener,
+		log: o.Log, refusals: o.Refusals, data: o.Data, looks: looks{nowMs: o.NowMs}, directory: d, listener: o.Listener,
 		lanes:   lanes{handshakes: make(chan struct{}, mostHandshakes), mostPassed: o.MostPassed},
 		closing: make(chan struct{}), lines: lines{}, seen: map[string]bool{}, waiting: map[string]time.Time{},
 	}

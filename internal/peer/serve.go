@@ -39,6 +39,7 @@ func (p *Peers) Serve(h http.Handler, node Node) (stop func(context.Context) err
 	p.running.Go(func() { p.serve(passed, p.passed) })
 	p.running.Go(func() { p.serve(nodes, p.nodes) })
 	p.running.Go(func() { p.follow(node, stopped) })
+	p.running.Go(func() { p.look(node, stopped) })
 	p.running.Go(func() { p.askToBeMember(ctx, node) })
 	return func(within context.Context) error {
 		close(stopped)
@@ -127,7 +128,14 @@ func (p *Peers) answer(r *http.Request, node string, body []byte) (any, error) {
 	case r.URL.Path == "/join" && node == "":
 		return p.grant(body)
 	case r.URL.Path == "/status" && node != "":
-		return p.node.About(), nil
+		asked := question{}
+		if err := json.Unmarshal(body, &asked); err != nil {
+			return nil, errors.New("the request for the status is not in its form")
+		}
+		p.isAsked(node, asked)
+		said := p.node.About()
+		said.NowMs = p.looks.nowMs()
+		return said, nil
 	case r.URL.Path == "/members" && node != "":
 		asked := &member{}
 		if err := json.Unmarshal(body, asked); err != nil {

@@ -50,7 +50,7 @@ func (t Timing) orDefault() Timing {
 	return t
 }
 
-// Options are those of a node. All are required but Timing.
+// Options are those of a node. All are required but MayLead and Timing.
 type Options struct {
 	// Store is the database, opened with the id of the node.
 	Store *store.Store
@@ -64,6 +64,9 @@ type Options struct {
 	Log   zerolog.Logger
 	// Fatal ends the process, and must not return: what the log says cannot be written.
 	Fatal func(error)
+	// MayLead refuses to lead with its error, and must return soon; nil never refuses. Another
+	// node is asked to lead then.
+	MayLead func(ctx context.Context) error
 	Timing
 }
 
@@ -77,6 +80,7 @@ type Node struct {
 	transport *raft.NetworkTransport
 	raft      *raft.Raft
 	verifying verifying
+	mayLead   func(ctx context.Context) error
 
 	stop    chan struct{}
 	stopped sync.WaitGroup
@@ -90,7 +94,7 @@ type Node struct {
 // directory; Close does not close it.
 func Open(o Options) (*Node, error) {
 	n := &Node{
-		log: o.Log, id: o.Node, stop: make(chan struct{}), listeners: make(map[chan struct{}]bool),
+		log: o.Log, id: o.Node, mayLead: o.MayLead, stop: make(chan struct{}), listeners: make(map[chan struct{}]bool),
 	}
 	if err := n.openState(&o); err != nil {
 		return nil, err
@@ -287,6 +291,9 @@ const retryLead = 100 * time.Millisecond
 
 func (n *Node) tryLead() (*Lease, error) {
 	term := n.raft.CurrentTerm()
+	if err := n.refuses(); err != nil {
+		return nil, err
+	}
 	if err := n.raft.Barrier(0).Error(); err != nil {
 		return nil, err
 	}
@@ -300,6 +307,19 @@ func (n *Node) tryLead() (*Lease, error) {
 	n.mu.Unlock()
 	n.changed()
 	return lease, nil
+}
+
+// refuses asks whether this node may lead, and hands over if it may not.
+func (n *Node) refuses() error {
+	if n.mayLead == nil {
+		return nil
+	}
+	err := n.mayLead(context.Background())
+	if err != nil {
+		n.log.Error().Err(err).Msg("this node was elected and does not lead; another one is asked to")
+		return errors.Join(err, n.raft.LeadershipTransfer().Error())
+	}
+	return nil
 }
 
 // VerifyLeader returns when this node was still the leader at a moment after the call:

@@ -81,12 +81,16 @@ func (s *Server) join() error {
 	}
 	c := &cluster{server: s, stopped: make(chan struct{})}
 	o := s.storeOptions(&shardactor.Gates{}, splitMemory(s.o.MemoryBytes))
-	o.Node, o.Synced, o.LevelChanged = id.Node, nil, c.levelChanged
+	o.Node, o.Synced, o.LevelChanged, o.CountFree = id.Node, nil, c.levelChanged, c.countFree
 	if c.store, err = store.Open(o); err != nil {
 		return err
 	}
+	var mayLead func(context.Context) error
+	if s.peers != nil {
+		mayLead = s.peers.MayLead
+	}
 	c.node, err = replica.Open(replica.Options{
-		Store: c.store, FS: fs, Dir: s.o.DataDir, Node: id.Node, Layer: layer, Log: s.o.Log, Fatal: s.fatal, Timing: s.o.Cluster.Timing,
+		MayLead: mayLead, Store: c.store, FS: fs, Dir: s.o.DataDir, Node: id.Node, Layer: layer, Log: s.o.Log, Fatal: s.fatal, Timing: s.o.Cluster.Timing,
 	})
 	if err != nil {
 		return errors.Join(err, c.store.Close())
@@ -135,6 +139,14 @@ func (c *cluster) levelChanged(level store.Level) {
 	if s := c.leading.Load(); s != nil {
 		s.lead.gates.SpaceChanged(level)
 	}
+}
+
+// countFree counts with the disks of all voters while this node leads.
+func (c *cluster) countFree(ownBytes int64) int64 {
+	if c.leading.Load() == nil || c.server.peers == nil {
+		return ownBytes
+	}
+	return c.server.peers.FreeBytes(ownBytes)
 }
 
 // run leads whenever this node is elected, until ctx ends.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"net"
 	"net/http"
 	"time"
@@ -20,8 +21,8 @@ import (
 func (s *Server) openPeers(id replica.Identity) error {
 	o := peer.Options{
 		DataDir: s.o.DataDir, Log: s.o.Log, Refusals: s.refusedLog,
-		MostPassed: s.files.connections,
-		Data:       func() peer.Data { return peer.Data{CreationID: id.CreationID, Shards: id.Shards} },
+		NowMs: s.o.Time.orMachine().wallMs, MostPassed: s.files.connections,
+		Data: func() peer.Data { return peer.Data{CreationID: id.CreationID, Shards: id.Shards} },
 	}
 	if s.o.Cluster.Listen != "" {
 		l, err := listen(s.o.Cluster.Listen)
@@ -106,7 +107,7 @@ func (n *logNode) About() peer.About {
 	s := n.status()
 	return peer.About{
 		URL: n.server.o.NodeURL, Role: s.Role, Version: n.server.o.Version, Term: s.Term, Applied: s.Applied,
-		LastContactMs: max(0, s.LastContact.Milliseconds()), SnapshotAt: s.SnapshotAt,
+		LastContactMs: max(0, s.LastContact.Milliseconds()), SnapshotAt: s.SnapshotAt, FreeBytes: n.server.database().Guard().OwnFreeBytes(),
 	}
 }
 
@@ -131,9 +132,9 @@ func (s *Server) writeClusterMetrics(p *meter.Page) {
 	if s.peers == nil {
 		return
 	}
+	s.node.WriteMetrics(p)
 	status := (&logNode{s.node, s}).status()
 	p.One("codeq_cluster_leader", meter.Gauge, "1 if this node leads its cluster.", meter.OneIf(status.Role == "leader"))
-	s.node.WriteMetrics(p)
 	p.One("codeq_cluster_leader_known", meter.Gauge, "1 if this node knows a leader, and so passes requests.", meter.OneIf(status.Leader != ""))
 	p.One("codeq_cluster_term", meter.Gauge, "The term of the log: it grows with each election.", float64(status.Term))
 	p.One("codeq_cluster_committed_index", meter.Gauge, "The last entry of the log that a majority has, as far as this node knows.", float64(status.Committed))
@@ -154,6 +155,11 @@ func (s *Server) writeClusterMetrics(p *meter.Page) {
 	p.One("codeq_cluster_voters", meter.Gauge, "Nodes that vote.", float64(voters))
 	if status.Role == "leader" {
 		all := s.peers.Status(context.Background())
+		apart := 0.0
+		for i := range all.Nodes {
+			apart = max(apart, math.Abs(float64(all.Nodes[i].ClockAheadMs))/1000)
+		}
+		p.One("codeq_cluster_clock_difference_seconds", meter.Gauge, "Largest difference between the clocks of the leader and another node; 0 below a second. Shown by the leader alone.", apart)
 		p.One("codeq_cluster_voters_reachable", meter.Gauge, "Nodes that vote and answer the leader; shown by the leader alone.", float64(all.Reachable))
 	}
 }

@@ -67,6 +67,7 @@ func openPeers(t *testing.T, make func(dir, address string) error) *peer.Peers {
 	}
 	p, err := peer.Open(peer.Options{
 		DataDir: dir, Listener: l, Log: zerolog.Nop(), Refusals: zerolog.Nop(), Data: func() peer.Data { return peer.Data{CreationID: "c", Shards: 4} },
+		NowMs: TimeSource{}.orMachine().wallMs,
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -1,6 +1,6 @@
 // The nodes of a cluster: who leads, who is behind or away, and how many may be lost.
 import { ask } from "../api";
-import { count, plural, span } from "../format";
+import { bytes, count, plural, span } from "../format";
 import { second, welcome } from "../live";
 import { useLoad } from "../load";
 import { Empty, Problem, State, Time } from "../parts";
@@ -36,6 +36,7 @@ function Nodes({ of: s }: { of: ClusterStatus }) {
           <thead>
             <tr>
               <th scope="col">node</th><th scope="col">state</th><th scope="col" class="n">entries behind</th><th scope="col" class="n">heard of the leader</th>
+              <th scope="col" class="n">clock</th><th scope="col" class="n">free on its disk</th>
               <th scope="col" class="wide">snapshot</th><th scope="col" class="wide">version</th><th scope="col" class="wide">clients reach it at</th>
             </tr>
           </thead>
@@ -53,6 +54,8 @@ function Node({ of: n }: { of: ClusterNode }) {
       <td class="mono" title={n.node}>{n.address}</td><td>{role}</td>
       <td class="n">{n.behind ? <span class="warn">{count(n.behind)}</span> : <span class="zero">{n.reachable ? 0 : "–"}</span>}</td>
       <td class="n">{n.lastContactMs ? `${span(n.lastContactMs)} ago` : <span class="zero">–</span>}</td>
+      <td class="n">{n.clockAheadMs ? <span class="bad">{n.clockAheadMs > 0 ? "ahead by " : "behind by "}{span(Math.abs(n.clockAheadMs))}</span> : <span class="zero">–</span>}</td>
+      <td class="n">{n.freeBytes ? bytes(n.freeBytes) : <span class="zero">–</span>}</td>
       <td class="wide">{n.snapshotAt ? <Time ms={Date.parse(n.snapshotAt)} /> : <span class="zero">–</span>}</td>
       <td class="wide">{n.version}</td><td class="wide mono">{n.url}</td>
     </tr>

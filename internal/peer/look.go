@@ -1,0 +1,188 @@
+package peer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+)
+
+const (
+	// lookEvery is how often the leader asks every node how it is: how much space it has, and
+	// what time it is there. Nobody tells when a disk fills or a clock is set.
+	lookEvery = 5 * time.Second
+	// goodFor is for how long an answer counts.
+	goodFor = 3 * lookEvery
+	// mostApart is how far the clock of a node may be from the middle one of the voters if it is
+	// to lead; clocksFor is how long those that are not known may take to answer before.
+	mostApart = 10 * time.Second
+	clocksFor = 300 * time.Millisecond
+)
+
+// question is what a node asks another one for its status: its own time, in Unix milliseconds.
+type question struct {
+	NowMs int64 `json:"nowMs,omitempty"`
+}
+
+// known is what a node knows of another one.
+type known struct {
+	// away: it did not answer.
+	away bool
+	// freeBytes is the space that it has, 0 if that is not known.
+	freeBytes int64
+	// ahead is how far its clock is ahead of that of this node.
+	ahead time.Duration
+	at    time.Time
+}
+
+// looks is what a node knows of the others, by their ids. Any goroutine.
+type looks struct {
+	nowMs func() int64
+	mu    sync.Mutex
+	of    map[string]known
+}
+
+func (l *looks) note(node string, k known) {
+	k.at = time.Now()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.of == nil {
+		l.of = make(map[string]known)
+	}
+	l.of[node] = k
+}
+
+// fresh are those whose answers count.
+func (l *looks) fresh() map[string]known {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	all := maps.Clone(l.of)
+	maps.DeleteFunc(all, func(_ string, k known) bool { return time.Since(k.at) > goodFor })
+	return all
+}
+
+// about asks a node how it is.
+func (p *Peers) about(ctx context.Context, m Member) (*About, time.Duration, error) {
+	said, before := &About{}, p.looks.nowMs()
+	err := post(ctx, p.client(m.Node), m.Address+"/status", question{before}, said)
+	ahead := time.Duration(0)
+	if said.NowMs != 0 { // a node of 0.1.0 does not tell it
+		ahead = time.Duration(said.NowMs-(before+p.looks.nowMs())/2) * time.Millisecond
+	}
+	if !errors.Is(ctx.Err(), context.Canceled) { // else nobody waits any more, and it may be well
+		p.looks.note(m.Node, known{away: err != nil, freeBytes: said.FreeBytes, ahead: ahead})
+	}
+	return said, ahead, err
+}
+
+// isAsked notes the time of a node that asks.
+func (p *Peers) isAsked(node string, q question) {
+	if q.NowMs != 0 {
+		p.looks.note(node, known{ahead: time.Duration(q.NowMs-p.looks.nowMs()) * time.Millisecond})
+	}
+}
+
+// look asks every node how it is while this one leads, until stop is closed. A leader whose clock
+// was set hands over.
+func (p *Peers) look(node Node, stop <-chan struct{}) {
+	changes, unsubscribe := node.Changes()
+	defer unsubscribe()
+	for {
+		var again <-chan time.Time
+		if leader, _ := node.Leader(); leader == p.directory.self.Node {
+			ctx, cancel := context.WithTimeout(context.Background(), statusFor)
+			p.ask(ctx, func(Member) bool { return true })
+			if err := p.MayLead(ctx); err != nil {
+				p.log.Error().Err(err).AnErr("handOver", node.Transfer(ctx, "")).Msg("this node may lead no more; another one is asked to")
+			}
+			cancel()
+			again = time.After(lookEvery)
+		}
+		select {
+		case <-changes:
+		case <-again:
+		case <-stop:
+			return
+		}
+	}
+}
+
+// ask asks those of the other members that are wanted, at once.
+func (p *Peers) ask(ctx context.Context, wanted func(Member) bool) {
+	p.mu.Lock()
+	members := p.roster()
+	p.mu.Unlock()
+	var asked sync.WaitGroup
+	for _, m := range members {
+		if m.Node != p.directory.self.Node && wanted(m) {
+			asked.Go(func() {
+				_, _, _ = p.about(ctx, m) // what it knows then is noted
+			})
+		}
+	}
+	asked.Wait()
+}
+
+// MayLead refuses if the clock of this node is not that of the other voters: work would be due
+// at the wrong time, and every later leader would have to go on from there. Clocks of fewer than
+// three voters do not say whose is wrong. It returns soon.
+func (p *Peers) MayLead(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, clocksFor)
+	defer cancel()
+	fresh := p.looks.fresh()
+	p.ask(ctx, func(m Member) bool { k, is := fresh[m.Node]; return m.Voter && (!is || k.away) })
+	clocks := []time.Duration{0}
+	for node, k := range p.looks.fresh() {
+		if !k.away && p.votes(node) {
+			clocks = append(clocks, k.ahead)
+		}
+	}
+	if len(clocks) < 3 {
+		return nil
+	}
+	slices.Sort(clocks)
+	// Of an even number either of the middle ones may be right.
+	for _, middle := range clocks[(len(clocks)-1)/2 : len(clocks)/2+1] {
+		if middle.Abs() <= mostApart {
+			return nil
+		}
+	}
+	middle := clocks[len(clocks)/2]
+	return fmt.Errorf("the clock of this node is %v %s those of the other voters, and a leader's may be %v: set it", middle.Abs().Round(time.Millisecond), behindOrAhead(-middle), mostApart)
+}
+
+func behindOrAhead(ahead time.Duration) string {
+	if ahead < 0 {
+		return "behind"
+	}
+	return "ahead of"
+}
+
+// FreeBytes is the space that the cluster can count on: the second-lowest of all voters, of which
+// this one has own, so that one full disk does not stop the others. A voter that does not answer
+// counts as one without space: the others need theirs all the more. Before it has asked it is own.
+func (p *Peers) FreeBytes(own int64) int64 {
+	fresh := p.looks.fresh()
+	if len(fresh) == 0 {
+		return own
+	}
+	free := []int64{own}
+	p.mu.Lock()
+	members := p.roster()
+	p.mu.Unlock()
+	for _, m := range members {
+		k, is := fresh[m.Node]
+		switch {
+		case !m.Voter || m.Node == p.directory.self.Node || !is:
+		case k.away:
+			free = append(free, 0)
+		case k.freeBytes > 0:
+			free = append(free, k.freeBytes)
+		}
+	}
+	slices.Sort(free)
+	return free[min(1, len(free)-1)]
+}

@@ -1,0 +1,103 @@
+package peer
+
+import (
+	"math"
+	"strings"
+	"testing"
+	"time"
+)
+
+// A node whose clock is off by an hour is shown, does not lead, and hands the lead over if it has it.
+func TestANodeWithAWrongClockDoesNotLead(t *testing.T) {
+	l := &log{}
+	a, _ := first(t, l, nil)
+	if err := a.MayLead(t.Context()); err != nil {
+		t.Errorf("alone: %v", err)
+	}
+	l.ahead = time.Hour
+	b, _ := join(t, a, l, nil)
+	l.ahead = 0
+	c, _ := join(t, a, l, nil)
+	until(t, "all vote", func() bool { return countVoters(l.Members()) == 3 })
+	until(t, "the difference is shown", func() bool {
+		for _, n := range a.Status(t.Context()).Nodes {
+			if off := n.Node == b.Self().Node; off != (n.ClockAheadMs > 3_500_000) || !off && n.ClockAheadMs != 0 {
+				return false
+			}
+		}
+		return true
+	})
+	if err := b.MayLead(t.Context()); err == nil || !strings.Contains(err.Error(), "ahead of those") {
+		t.Errorf("an hour ahead: %v", err)
+	}
+	if err := c.MayLead(t.Context()); err != nil {
+		t.Errorf("another one is an hour ahead: %v", err)
+	}
+	l.lead(b.Self())
+	until(t, "it hands over", func() bool { leader, _ := l.Leader(); return leader != b.Self().Node })
+}
+
+// The middle one of the clocks is right. Two clocks do not say whose is wrong.
+func TestWhoseClockIsWrong(t *testing.T) {
+	l := &log{}
+	p, _ := first(t, l, nil)
+	l.mu.Lock()
+	for _, begin := range []string{"1", "2", "3"} {
+		l.members = append(l.members, Member{Node: id(begin), Address: "127.0.0.1:" + begin, Voter: begin != "3"})
+	}
+	l.mu.Unlock()
+	const at = time.Second
+	for _, x := range []struct {
+		one, two time.Duration
+		want     string
+	}{
+		{0, 0, ""}, {9 * at, 9 * at, ""}, {11 * at, 12 * at, "11s behind those"}, {-11 * at, -time.Hour, "11s ahead of those"},
+		{time.Hour, 0, ""}, {time.Hour, -time.Hour, ""},
+	} {
+		p.looks.note(id("1"), known{ahead: x.one})
+		p.looks.note(id("2"), known{ahead: x.two})
+		p.looks.note(id("3"), known{ahead: time.Hour}) // has no vote
+		if err := p.MayLead(t.Context()); (err == nil) != (x.want == "") || err != nil && !strings.Contains(err.Error(), x.want) {
+			t.Errorf("%v and %v: %v, want %q", x.one, x.two, err, x.want)
+		}
+	}
+	p.looks.note(id("1"), known{away: true, ahead: time.Hour})
+	p.looks.note(id("2"), known{ahead: time.Hour})
+	if err := p.MayLead(t.Context()); err != nil {
+		t.Errorf("one is away: %v", err)
+	}
+}
+
+// The disk guard counts the second-lowest space of the voters; who does not answer has none.
+func TestFreeBytesOfTheVoters(t *testing.T) {
+	l := &log{}
+	p, _ := first(t, l, nil)
+	l.mu.Lock()
+	for _, begin := range []string{"1", "2", "3"} {
+		l.members = append(l.members, Member{Node: id(begin), Address: "10.0.0.1:" + begin, Voter: begin != "3"})
+	}
+	l.mu.Unlock()
+	const own = 50
+	if got := p.FreeBytes(own); got != own {
+		t.Errorf("before it has asked: %d", got)
+	}
+	away := known{away: true}
+	for _, c := range []struct {
+		one, two known
+		want     int64
+	}{
+		{known{freeBytes: 10}, known{freeBytes: 70}, 50},
+		{known{freeBytes: 10}, known{freeBytes: 20}, 20},
+		{known{freeBytes: 60}, known{freeBytes: 70}, 60},
+		{away, known{freeBytes: 70}, 50},
+		{away, known{freeBytes: 10}, 10},
+		{known{}, known{freeBytes: math.MaxInt64}, math.MaxInt64}, // one does not tell it
+	} {
+		p.looks.note(id("1"), c.one)
+		p.looks.note(id("2"), c.two)
+		p.looks.note(id("3"), known{freeBytes: 1}) // has no vote
+		if got := p.FreeBytes(own); got != c.want {
+			t.Errorf("%+v, %+v: %d, want %d", c.one, c.two, got, c.want)
+		}
+	}
+}
