@@ -31,8 +31,9 @@ type Checkpoint struct {
 // Checkpoint makes a checkpoint while the shards go on. There is one at a time.
 // Any goroutine.
 func (s *Store) Checkpoint() (*Checkpoint, error) {
+	defer s.holdDatabase()()
 	if s.node != nil {
-		return s.node.Checkpoint()
+		s = s.node
 	}
 	if !s.checkpointing.TryLock() {
 		return nil, ErrCheckpointBusy

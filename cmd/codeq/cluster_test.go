@@ -94,6 +94,18 @@ func (m *machines) leads(s *wire.ClusterStatus) int {
 	return 0
 }
 
+// backedUp makes a cluster of a backup that a follower has made.
+func (m *machines) backedUp(follower *blackbox.Server) {
+	m.t.Helper()
+	from, to := filepath.Join(m.t.TempDir(), "backup"), filepath.Join(m.t.TempDir(), "data")
+	m.must("backup", from, "--url", follower.URL())
+	m.must("cluster", "init", "--from", from, "--data", to, "--address", blackbox.Address(m.t))
+	m.must("doctor", to)
+	if strings.Contains(m.nodes[0].Metrics(), "codeq_last_backup_timestamp_seconds") {
+		m.t.Error("the leader has made the backup")
+	}
+}
+
 // Three processes are made a cluster by its commands: any node takes requests, the lead moves, and a
 // node that is lost for ever is replaced.
 func TestThreeProcessesAreACluster(t *testing.T) {
@@ -118,6 +130,7 @@ func TestThreeProcessesAreACluster(t *testing.T) {
 	if said := m.must("claim", "c", "--json", "--url", m.nodes[2].URL()); !strings.Contains(said, `"command":"c"`) {
 		t.Errorf("claimed %s", said)
 	}
+	m.backedUp(m.nodes[2])
 	if said, done := m.codeq("cluster", "remove", m.at[1], "--url", first); done || !strings.Contains(said, "2 voters can lose no more nodes than 1") {
 		t.Errorf("two voters are left: %s", said)
 	}

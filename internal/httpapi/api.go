@@ -248,7 +248,7 @@ func (a *api) resources() []resource {
 		{base + "/admin/sessions/{session}/drain", []verb{{method: http.MethodPost, scope: auth.ScopeAdmin, handle: a.onSession(Sessions.Drain)}}},
 		{base + "/admin/sessions/{session}/disconnect", []verb{{method: http.MethodPost, scope: auth.ScopeAdmin, handle: a.onSession(Sessions.Disconnect)}}},
 		{base + "/admin/config", []verb{{method: http.MethodGet, scope: auth.ScopeAdminAll, handle: a.getConfig}}},
-		{base + "/admin/backup", []verb{{method: http.MethodGet, scope: auth.ScopeAdminAll, noHead: true, handle: a.getBackup}}},
+		a.backups(),
 		{loginPath, []verb{
 			{method: http.MethodGet, handle: a.getLogin},
 			{method: http.MethodPost, handle: parsed(parseBare, a.postLogin)},

@@ -7,12 +7,18 @@ import (
 	"io"
 	"net/http"
 
+	"codeq/internal/auth"
 	"codeq/store"
 	"codeq/wire"
 )
 
 // backupBusySeconds is the advice to a client while another backup is being made.
 const backupBusySeconds = 10
+
+// backups is the path of backups, which every node of a cluster makes of what it has.
+func (a *api) backups() resource {
+	return resource{base + "/admin/backup", []verb{{method: http.MethodGet, scope: auth.ScopeAdminAll, noHead: true, handle: a.getBackup}}}
+}
 
 // getBackup streams the data directory as it is at this moment, as a tar archive whose last
 // file is the manifest. The server works on meanwhile.

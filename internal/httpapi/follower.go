@@ -6,8 +6,10 @@ import (
 
 	"github.com/rs/zerolog"
 
+	"codeq/internal/auth"
 	"codeq/internal/meter"
 	"codeq/internal/peer"
+	"codeq/store"
 	"codeq/wire"
 )
 
@@ -41,15 +43,19 @@ type FollowerOptions struct {
 	Ready func() bool
 	// WriteMetrics adds the figures of the server to a page of metrics.
 	WriteMetrics func(p *meter.Page)
+	// Auth says who may have a backup of Store.
+	Auth  auth.Authenticator
+	Store *store.Store
 }
 
 // NewFollower makes the handler of a node that does not lead: it answers health, readiness,
-// version and metrics, has the pages, and passes everything else to the leader. Any goroutine
-// may call NewFollower and the handler.
+// version, metrics and backup, has the pages, and passes everything else to the leader. Any
+// goroutine may call NewFollower and the handler.
 func NewFollower(o *FollowerOptions) http.Handler {
-	a := &api{o: Options{Log: o.Log, Version: o.Version, Guard: o.Guard, Site: Site{Pages: o.Pages}, Ready: o.Ready, WriteMetrics: o.WriteMetrics}, mux: http.NewServeMux()}
+	a := &api{o: Options{Log: o.Log, Version: o.Version, Guard: o.Guard, Site: Site{Pages: o.Pages}, Ready: o.Ready, WriteMetrics: o.WriteMetrics, Auth: o.Auth, Store: o.Store}, mux: http.NewServeMux()}
 	a.fallback = func(c *call) answer { return a.passOn(c, o.Pass) }
 	a.mount([]resource{
+		a.backups(),
 		{"/healthz", []verb{{method: http.MethodGet, public: true, anyQuery: true, handle: getHealth}}},
 		{"/readyz", []verb{{method: http.MethodGet, public: true, anyQuery: true, handle: a.followerReady}}},
 		{"/version", []verb{{method: http.MethodGet, public: true, handle: a.getVersion}}},

@@ -119,7 +119,7 @@ func behind(t *testing.T, x *site) *site {
 	}
 	h := httpapi.NewFollower(&httpapi.FollowerOptions{
 		Log: zerolog.Nop(), Version: "test", Guard: guard, Pages: x.server.pages, Pass: follower.Pass, Ready: follower.KnowsLeader,
-		WriteMetrics: x.server.writeFollower,
+		WriteMetrics: x.server.writeFollower, Auth: x.server.auth, Store: x.server.store,
 	})
 	serve(t, follower, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { h.ServeHTTP(w, httpapi.Passed(r)) }), all)
 	front := httptest.NewServer(h)
