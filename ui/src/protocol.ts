@@ -31,6 +31,10 @@ export type ClusterNode = {
   behind?: number;
   /** The time since it heard of the leader. */
   lastContactMs?: number;
+  /** How far its clock is ahead of that of the leader, negative if it is behind; absent if they differ by less than a second. */
+  clockAheadMs?: number;
+  /** The space on its disk; absent if its system does not tell it. */
+  freeBytes?: number;
   snapshotAt?: Time;
 };
 
