@@ -35,6 +35,11 @@ func (l Level) String() string {
 	return "only-delete"
 }
 
+// refuses is what a server refuses at the level, for who reads its log.
+func (l Level) refuses() string {
+	return [...]string{"nothing", "new tasks", "new tasks and deliveries", "new tasks, deliveries, results and changes"}[l]
+}
+
 const (
 	minReserveBytes   = 256 << 20
 	minMemTableBytes  = 1 << 20
@@ -191,7 +196,7 @@ func (g *Guard) ask(now time.Time) (level Level, moved bool) {
 	if level == g.shown {
 		return level, level != met
 	}
-	g.log.Warn().Stringer("was", g.shown).Stringer("is", level).
+	g.log.Warn().Stringer("was", g.shown).Stringer("is", level).Str("refused", level.refuses()).
 		Int64("freeBytes", g.FreeBytes()).Int64("reserveBytes", g.reserveBytes).Msg("the disk guard has another level")
 	g.shown = level
 	return level, true
