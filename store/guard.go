@@ -140,8 +140,13 @@ func (g *Guard) levelWith(left int64) Level {
 // not tell.
 func (g *Guard) FreeBytes() int64 { return g.free.Load() - g.since.Load() }
 
-// OwnFreeBytes is the space left on this disk, 0 when the file system does not tell.
-func (g *Guard) OwnFreeBytes() int64 { return g.own.Load() - g.since.Load() }
+// OwnFreeBytes is the space left on this disk, at least 1; 0 when the file system does not tell.
+func (g *Guard) OwnFreeBytes() int64 {
+	if !g.supported {
+		return 0
+	}
+	return max(1, g.own.Load()-g.since.Load())
+}
 
 // ReserveBytes is the space that is kept free, 0 when the file system does
 // not tell.

@@ -474,4 +474,10 @@ func TestTheGuardCountsWithWhatItIsTold(t *testing.T) {
 			t.Errorf("%d MiB here: %d", c.avail, own)
 		}
 	}
+	// A disk that is full is known to be.
+	d.avail.Store(0)
+	g.Tick(time.Now())
+	if own := g.OwnFreeBytes(); own != 1 {
+		t.Errorf("nothing here: %d", own)
+	}
 }
