@@ -73,7 +73,7 @@ export class Server {
     for (let i = 0; ; i++) {
       const ready = await fetch(`${this.origin}/readyz`).then((r) => r.ok, () => false);
       if (ready) return;
-      assert(i < 300, "the server is not ready");
+      assert(i < 1200, "the server is not ready");
       await new Promise((done) => setTimeout(done, 100)); // it starts
     }
   }
@@ -120,13 +120,21 @@ export async function view(t, url, { dark = false, width = 1440, height = 900, e
   page.on("pageerror", (e) => errors.push(e.stack));
   page.on("request", (r) => new URL(r.url()).origin !== new URL(url).origin && errors.push(`a request to ${r.url()}`));
   page.on("websocket", (s) => new URL(s.url()).host !== new URL(url).host && errors.push(`a socket to ${s.url()}`));
-  page.setDefaultTimeout(20_000);
+  page.setDefaultTimeout(60_000);
   await page.goto(url);
   t.after(async () => {
     await page.close();
     assert.deepEqual(errors.filter((e) => !expected.some((x) => x.test(e))), []);
   });
   return page;
+}
+
+/** until waits for what has no event. */
+export async function until(holds) {
+  for (let i = 0; !(await holds()); i++) {
+    assert(i < 600, `it did not happen: ${holds}`);
+    await new Promise((done) => setTimeout(done, 100));
+  }
 }
 
 /** checkAccess fails for what people with a screen reader, a keyboard or weak eyes cannot use. */

@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { once } from "node:events";
 import { createServer } from "node:http";
 import { after, test } from "node:test";
-import { checkAccess, Server, view } from "./kit.mjs";
+import { checkAccess, Server, until, view } from "./kit.mjs";
 
 const server = await Server.start("--webhook-allow", "127.0.0.1");
 let answer = 204;
@@ -54,7 +54,7 @@ test("a webhook that answers 410 is disabled, says so, is enabled again, and a c
   const { id } = await server.post("order.gone", 1);
   await server.ask("POST", `/tasks/${id}/cancel`);
   const page = await view(t, at("webhooks"));
-  for (let i = 0; i < 100 && (await server.ask("GET", "/admin/webhooks/billing")).state !== "disabled"; i++) await new Promise((done) => setTimeout(done, 100));
+  await until(async () => (await server.ask("GET", "/admin/webhooks/billing")).state === "disabled");
   await page.reload();
   const row = page.getByRole("row").filter({ hasText: "billing" });
   await row.getByText(/disabled/).waitFor();
@@ -65,14 +65,14 @@ test("a webhook that answers 410 is disabled, says so, is enabled again, and a c
   await page.keyboard.press("Enter");
   await page.getByText("billing is enabled: what waits for it is posted.").waitFor();
   await row.getByText("enabled", { exact: true }).waitFor();
-  for (let i = 0; i < 100 && got.length === before; i++) await new Promise((done) => setTimeout(done, 100));
+  await until(() => got.length > before);
   await page.goto(at(`task/${id}`));
   await page.getByRole("link", { name: "see its attempts" }).click();
   await page.getByText("It completed").waitFor();
   const sent = got.length;
   await page.getByRole("button", { name: "Post again" }).click();
   await page.getByText("It is posted again.").waitFor();
-  for (let i = 0; i < 100 && got.length === sent; i++) await new Promise((done) => setTimeout(done, 100));
+  await until(() => got.length > sent);
   assert.equal(got.at(-1).headers["webhook-id"], got.at(-2).headers["webhook-id"]);
   await page.goto(at("webhooks/billing"));
   await page.getByRole("button", { name: "Remove", exact: true }).click();
