@@ -50,6 +50,18 @@ var nodeScripts = []script{
 			x.fail("the node that was lost got %d connections, want 1", n)
 		}
 	}},
+	{"node/no-leader-is-in-doubt", "`not_leader` leaves open what was done, as `internal` does.", "nodes", func(x *run) {
+		x.open()
+		lost := x.stage()
+		lost.refuses(503, `{"error":"the leader is lost","code":"not_leader","retryable":true}`)
+		both := members{"url": "http://" + lost.addr + "," + x.url, "command": "a", "payload": 1}
+		x.want("error", members{"id": x.ask("enqueue", both), "code": "not_leader"})
+		if n := x.countTasks(); n != 0 {
+			x.fail("the task was posted again, without a key")
+		}
+		both["key"] = "k"
+		x.want("enqueued", members{"id": x.ask("enqueue", both), "replayed": false})
+	}},
 	{"node/stranger-is-not-asked", "The token goes to no other host or port.", "nodes", func(x *run) {
 		x.open()
 		follower, other, stranger := x.stage(), x.stage(), x.stage()

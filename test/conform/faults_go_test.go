@@ -87,6 +87,7 @@ var goFaults = []fault{
 	{"node/next-address node/next-address-of-a-post", "client/nodes.go", "	n.at.CompareAndSwap(int64(at), int64((at+1)%len(n.all)))\n", ""},
 	{"node/leader-is-asked", "client/nodes.go", "	n.at.Store(int64(at))\n", ""},
 	{"node/lost-leader-is-not-asked", "client/nodes.go", "	n.lostAt[at].Store(time.Now().UnixMilli())\n", ""},
+	{"node/no-leader-is-in-doubt", "client/tries.go", "	case wire.CodeInternal, wire.CodeNotLeader:\n", "	case wire.CodeNotLeader:\n		return away\n	case wire.CodeInternal:\n"},
 	{"node/stranger-is-not-asked", "client/nodes.go", "	if at < 0 || n.all[at] == from", "	if at < 0 {\n		n.all[n.at.Load()] = leader\n		return true\n	}\n	if n.all[at] == from"},
 
 	{"post/options", "client/enqueue.go", "		r.DelaySeconds = wholeSeconds(delay)\n", "		_ = wholeSeconds(delay)\n"},

@@ -77,6 +77,7 @@ var pythonFaults = []fault{
 	{"node/next-address node/next-address-of-a-post", "src/codeq/http1.py", "            self._at = (failed + 1) % len(self.servers)\n", "            pass\n"},
 	{"node/leader-is-asked", "src/codeq/http1.py", "                        self._at = i\n", "                        pass\n"},
 	{"node/lost-leader-is-not-asked", "src/codeq/http1.py", "        self._lost_at[failed] = time.monotonic()\n", ""},
+	{"node/no-leader-is-in-doubt", "src/codeq/errors.py", `"not_leader": INTERNAL`, `"not_leader": AWAY`},
 	{"node/stranger-is-not-asked", "src/codeq/http1.py", "                leader = parse(url)\n", "                leader = self.servers[self._at] = parse(url)\n"},
 	{"post/options", "src/codeq/client.py", `"delaySeconds": _whole_seconds(self.delay)`, `"delaySeconds": None`},
 	{"post/twice-with-a-key", "src/codeq/client.py", `.get("idempotent-replayed", "").lower() == "true"`, `.get("idempotent-replayed", "").lower() == "yes"`},

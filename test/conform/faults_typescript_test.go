@@ -76,6 +76,7 @@ var typescriptFaults = []fault{
 	{"node/next-address node/next-address-of-a-post", "src/http.ts", "if (from === this.current)", "if (false)"},
 	{"node/leader-is-asked", "src/http.ts", "    this.#at = at;\n", ""},
 	{"node/lost-leader-is-not-asked", "src/http.ts", "this.#lostAt.set(from, now());", ""},
+	{"node/no-leader-is-in-doubt", "src/errors.ts", `not_leader: "internal",`, `not_leader: "away",`},
 	{"node/stranger-is-not-asked", "src/http.ts", "if (at < 0 || at === this.#at", "if (at < 0)\n            this.#all[this.#at] = new URL(leader);\n        if (at === this.#at"},
 	{"post/options", "conform/driver.mjs", "idempotencyKey: key, priority, delaySeconds,", "idempotencyKey: key, priority,"},
 	{"post/twice-with-a-key", "src/lane.ts", `headers.get("Idempotent-Replayed") === "true"`, "false"},

@@ -194,10 +194,9 @@ class Transport:
                 self.lead(answer.headers.get("codeq-leader"))
                 return answer
             except Error as problem:
-                if problem.fate & (errors.UNREACHED | errors.AWAY | errors.BROKEN | errors.GATEWAY) or problem.code == "not_leader":
+                if problem.fate & (errors.UNREACHED | errors.AWAY | errors.INTERNAL | errors.BROKEN | errors.GATEWAY):
                     self._pass_over(at)
-                undone = problem.fate & (errors.UNREACHED | errors.AWAY) or problem.code == "not_leader"
-                if not undone or turn == len(self.servers) - 1:
+                if not problem.fate & (errors.UNREACHED | errors.AWAY) or turn == len(self.servers) - 1:
                     raise
         raise AssertionError("a client has at least one server")
 
