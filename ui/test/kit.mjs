@@ -45,9 +45,8 @@ export class Server {
   static async over(dir, ...flags) {
     const s = new Server();
     s.dir = dir;
-    s.port = await freePort();
+    s.port = 0;
     s.flags = flags;
-    s.origin = `http://127.0.0.1:${s.port}`;
     after(async () => {
       await s.kill();
       rmSync(s.dir, { recursive: true });
@@ -69,13 +68,12 @@ export class Server {
   }
 
   async begin() {
-    this.process = spawn(program, ["serve", "--listen", `127.0.0.1:${this.port}`, "--data", this.dir, ...this.flags], { stdio: "ignore" });
-    for (let i = 0; ; i++) {
-      const ready = await fetch(`${this.origin}/readyz`).then((r) => r.ok, () => false);
-      if (ready) return;
-      assert(i < 1200, "the server is not ready");
-      await new Promise((done) => setTimeout(done, 100)); // it starts
-    }
+    this.process = spawn(program, ["serve", "--json", "--listen", `127.0.0.1:${this.port}`, "--data", this.dir, ...this.flags], { stdio: ["ignore", "pipe", "ignore"] });
+    const ended = once(this.process, "exit").then(() => assert.fail("the server ended"));
+    ended.catch(() => {}); // later it may
+    const [line] = await Promise.race([once(this.process.stdout, "data"), ended]);
+    this.origin = JSON.parse(line).url;
+    this.port = Number(new URL(this.origin).port);
   }
 
   kill() {

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import json
 import os
 import pathlib
 import signal
 import socket
-import ssl
 import subprocess
 import sys
 import tempfile
 import time
 import unittest
-import urllib.request
 from collections.abc import AsyncIterator, Callable
 from typing import Any
 
@@ -41,28 +40,22 @@ class Server:
     """`codeq serve` on a port of its own, which can be killed and started again with its data."""
 
     def __init__(self, *arguments: str, port: int = 0) -> None:
-        self.port = port or free_port()
-        self.url = f"http://127.0.0.1:{self.port}"
+        self.port = port
+        self.url = ""
         self._data = tempfile.TemporaryDirectory()
         self._arguments = arguments
         self._process: subprocess.Popen[bytes] | None = None
-        self.trust: ssl.SSLContext | None = None  # for a server with a certificate
 
     def start(self) -> Server:
         self._process = subprocess.Popen(
-            [PROGRAM, "serve", "--listen", f"127.0.0.1:{self.port}", "--data", self._data.name, *self._arguments],
-            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+            [PROGRAM, "serve", "--json", "--listen", f"127.0.0.1:{self.port}", "--data", self._data.name, *self._arguments],
+            stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
         )
-        until = time.monotonic() + PATIENCE
-        while True:
-            with contextlib.suppress(OSError):
-                direct = [urllib.request.ProxyHandler({}), *([urllib.request.HTTPSHandler(context=self.trust)] if self.trust else [])]
-                url = self.url.replace("http:", "https:") if self.trust else self.url
-                urllib.request.build_opener(*direct).open(url + "/readyz", timeout=2).close()
-                return self
-            if time.monotonic() > until:
-                raise TimeoutError("the server did not start")
-            time.sleep(0.02)
+        assert self._process.stdout is not None
+        with self._process.stdout as said:
+            address = json.loads(said.readline())["address"]  # the server listens, and says nothing more
+        self.url, self.port = f"http://{address}", int(address.rpartition(":")[2])
+        return self
 
     def kill(self) -> None:
         self._end(signal.SIGKILL)

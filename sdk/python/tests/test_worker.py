@@ -338,18 +338,17 @@ class Connections(Case):
 
     async def test_a_result_is_sent_until_it_is_answered(self) -> None:
         settled: list[codeq.Settled] = []
-        go = asyncio.Event()
+        began, go = asyncio.Event(), asyncio.Event()
 
         async def hold(_: Any) -> dict[str, str]:
+            began.set()
             await go.wait()
             return {"x": "y"}
 
         async with Line(self.server.url) as line:
             async with self.working(hold, url=line.url, settled=settled.append):
                 task = await self.client.enqueue(hold)
-                while (await self.client.task(task)).status != "IN_PROGRESS":
-                    await asyncio.sleep(0.01)
-                await asyncio.sleep(0.1)
+                await began.wait()
                 line.mute = True  # the result arrives, its answer does not
                 go.set()
                 self.assertEqual(await self.client.result(task, support.PATIENCE), {"x": "y"})
@@ -364,13 +363,16 @@ class Connections(Case):
 
         def hold(n: int) -> dict[str, int]:
             calls.append(n)
-            go.wait(30)
+            codeq.current().progress(1)
+            go.wait(60)
             return {"n": n}
 
         with Server() as server:
             async with codeq.Client(server.url) as client, self.working(hold, url=server.url):
                 task = await client.enqueue(hold, 1)
-                await self.eventually(lambda: calls)
+                while not (await client.task(task)).progress:  # the server knows that it has arrived
+                    await asyncio.sleep(0.01)
+                await asyncio.sleep(0.2)
                 await asyncio.to_thread(server.kill)
                 go.set()
                 await asyncio.sleep(0.5)
@@ -395,7 +397,7 @@ class Connections(Case):
         began = time.monotonic()
         async with self.working(support.HERE.exists, url=f"http://127.0.0.1:{support.free_port()}"):
             await asyncio.sleep(0.05)
-        self.assertLess(time.monotonic() - began, 1)
+        self.assertLess(time.monotonic() - began, 15)  # not for the grace
 
 
 class Ends(Case):
@@ -418,17 +420,18 @@ class Ends(Case):
         await asyncio.sleep(0.1)
         self.assertFalse(run.done())
         go.set()
-        await asyncio.wait_for(run, 5)
+        await asyncio.wait_for(run, support.PATIENCE)
         self.assertEqual([(await self.client.task(task)).status for task in made], ["COMPLETED", "PENDING", "PENDING"])
         self.assertEqual([(await self.client.task(task)).attempts for task in made], [0, 0, 0])
         self.assertEqual(draining, [True])
 
     async def test_the_grace_ends_and_costs_no_attempt(self) -> None:
-        began, reasons = threading.Event(), []
+        began: list[str] = []
+        reasons = []
 
         async def hold(_: Any) -> None:
             job = codeq.current()
-            began.set()
+            began.append("hold")
             try:
                 await asyncio.sleep(60)
             finally:
@@ -436,14 +439,14 @@ class Ends(Case):
 
         def wait(_: Any) -> None:
             job = codeq.current()
-            job.wait(60)
+            began.append("wait")
+            job.wait(600)
             reasons.append(job.reason)
             raise codeq.Release
 
         made = [await self.client.enqueue(h) for h in (hold, wait)]
         async with self.working(hold, wait, grace=0.2):
-            await asyncio.to_thread(began.wait, 10)
-            await asyncio.sleep(0.1)
+            await self.eventually(lambda: len(began) == 2)
         self.assertEqual(reasons, ["stopping"] * 2)
         self.assertEqual([((await self.client.task(t)).status, (await self.client.task(t)).attempts) for t in made], [("PENDING", 0)] * 2)
 

@@ -24,9 +24,8 @@ export class Server {
   static async start(...flags) {
     const s = new Server();
     s.dir = mkdtempSync(join(tmpdir(), "codeq-sdk-"));
-    s.port = await freePort();
+    s.port = 0;
     s.flags = flags;
-    s.url = `http://127.0.0.1:${s.port}`;
     after(async () => {
       await s.kill();
       rmSync(s.dir, { recursive: true, maxRetries: 5 });
@@ -36,14 +35,14 @@ export class Server {
   }
 
   async begin() {
-    this.process = spawn(program, ["serve", "--listen", `127.0.0.1:${this.port}`, "--data", this.dir, ...this.flags], { stdio: ["ignore", "ignore", "pipe"] });
+    this.process = spawn(program, ["serve", "--json", "--listen", `127.0.0.1:${this.port}`, "--data", this.dir, ...this.flags], { stdio: ["ignore", "pipe", "pipe"] });
     this.log = "";
     this.process.stderr.on("data", (d) => (this.log += d));
-    for (let i = 0; ; i++) {
-      if (await fetch(`${this.url}/readyz`).then((r) => r.ok, () => false)) return;
-      assert(i < 1200 && this.process.exitCode === null, `the server is not ready: ${this.log}`);
-      await new Promise((done) => setTimeout(done, 50)); // it starts
-    }
+    const ended = once(this.process, "exit").then(() => assert.fail(`the server ended: ${this.log}`));
+    ended.catch(() => {}); // later it may
+    const [line] = await Promise.race([once(this.process.stdout, "data"), ended]);
+    this.url = JSON.parse(line).url;
+    this.port = Number(new URL(this.url).port);
   }
 
   async end(signal) {

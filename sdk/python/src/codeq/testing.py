@@ -40,7 +40,7 @@ class TestServer:
     def __exit__(self, *_: object) -> None:
         if self._process is not None:
             _open(self._process.stdin).close()  # its end
-            self._process.wait(10)
+            self._process.wait(60)
             _open(self._process.stdout).close()
             self._process = None
 
