@@ -1,8 +1,6 @@
 package main
 
 import (
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -59,36 +57,5 @@ func TestU10QuietPrintsIdsAlone(t *testing.T) {
 	code, _, errs := h.run("", "enqueue", "mail", "--file", fileOf(t, "1\n{\n"), "-q")
 	if code != exitFailed || !strings.Contains(errs, "line 2: ") || !strings.Contains(errs, "continue with --run ") || strings.Count(errs, "\n") != 2 {
 		t.Errorf("exit code %d, errors %q", code, errs)
-	}
-}
-
-// The page in docs names every noun, verb and word, and none that there is not.
-func TestU10DocumentNamesEveryCommand(t *testing.T) {
-	page, err := os.ReadFile(filepath.Join("..", "..", "docs", "cli.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	rows := map[string]string{}
-	for line := range strings.SplitSeq(string(page), "\n") {
-		if cells := strings.Split(line, "|"); len(cells) == 5 {
-			rows[strings.Trim(strings.SplitN(cells[1], ",", 2)[0], " `")] += cells[2] + cells[3]
-		}
-	}
-	for _, n := range grammar().Children {
-		if n.Hidden {
-			noun, _, _ := strings.Cut(n.Tag.Get("for"), " ")
-			if !strings.Contains(rows[noun], "`"+n.Name) && !strings.Contains(rows[noun], "the verb alone") {
-				t.Errorf("%s is not in the row of %s: %s", n.Name, noun, rows[noun])
-			}
-			continue
-		}
-		for _, verb := range n.Children {
-			if !strings.Contains(rows[n.Name], "`"+verb.Name) {
-				t.Errorf("%s %s is not in its row: %s", n.Name, verb.Name, rows[n.Name])
-			}
-		}
-		if !strings.Contains(string(page), "`"+n.Name) {
-			t.Errorf("%s is not named", n.Name)
-		}
 	}
 }

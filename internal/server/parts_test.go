@@ -71,9 +71,9 @@ func TestEveryOptionReachesItsPart(t *testing.T) {
 	guard := guardOptions(&o)
 	mustBeSet(t, guard)
 	stored := s.storeOptions(gates, budget)
-	// The store's own Fatal does what the server's does. Node and CreationID are those of a
-	// cluster. The others are of tests and tools.
-	mustBeSet(t, &stored, "Fatal", "Node", "CreationID", "MustExist", "DisableAutomaticCompactions")
+	// The store's own Fatal does what the server's does. Node, CreationID and CountFree are those
+	// of a cluster. The others are of tests and tools.
+	mustBeSet(t, &stored, "Fatal", "Node", "CreationID", "CountFree", "MustExist", "DisableAutomaticCompactions")
 	engine := s.engineOptions(gates, budget)
 	// Limits of memory and of rounds have one value everywhere; the rest is for simulations.
 	mustBeSet(t, &engine, "Index", "Limits", "Observe", "Heard", "Strayed")
