@@ -14,8 +14,10 @@ const (
 	// lookEvery is how often the leader asks every node how it is: how much space it has, and
 	// what time it is there. Nobody tells when a disk fills or a clock is set.
 	lookEvery = 5 * time.Second
-	// goodFor is for how long an answer counts.
-	goodFor = 3 * lookEvery
+	// goodFor is for how long an answer counts, clockGoodFor for how long the time in it does, also
+	// of a node that has been lost since: it was most likely the leader.
+	goodFor      = 3 * lookEvery
+	clockGoodFor = time.Minute
 	// mostApart is how far the clock of a node may be from the middle one of the voters if it is
 	// to lead; clocksFor is how long those that are not known may take to answer before.
 	mostApart = 10 * time.Second
@@ -33,9 +35,10 @@ type known struct {
 	away bool
 	// freeBytes is the space that it has, 0 if that is not known.
 	freeBytes int64
-	// ahead is how far its clock is ahead of that of this node.
-	ahead time.Duration
-	at    time.Time
+	at        time.Time
+	// ahead is how far its clock was ahead of that of this node when it last said its time.
+	ahead  time.Duration
+	saidAt time.Time
 }
 
 // looks is what a node knows of the others, by their ids. Any goroutine.
@@ -45,12 +48,17 @@ type looks struct {
 	of    map[string]known
 }
 
+// note keeps what is known of a node. One that is away has said its time before.
 func (l *looks) note(node string, k known) {
 	k.at = time.Now()
+	k.saidAt = k.at
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.of == nil {
 		l.of = make(map[string]known)
+	}
+	if was := l.of[node]; k.away {
+		k.ahead, k.saidAt = was.ahead, was.saidAt
 	}
 	l.of[node] = k
 }
@@ -136,7 +144,7 @@ func (p *Peers) MayLead(ctx context.Context) error {
 	p.ask(ctx, func(m Member) bool { k, is := fresh[m.Node]; return m.Voter && (!is || k.away) })
 	clocks := []time.Duration{0}
 	for node, k := range p.looks.fresh() {
-		if !k.away && p.votes(node) {
+		if time.Since(k.saidAt) <= clockGoodFor && p.votes(node) {
 			clocks = append(clocks, k.ahead)
 		}
 	}

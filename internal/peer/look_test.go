@@ -61,10 +61,16 @@ func TestWhoseClockIsWrong(t *testing.T) {
 			t.Errorf("%v and %v: %v, want %q", x.one, x.two, err, x.want)
 		}
 	}
-	p.looks.note(id("1"), known{away: true, ahead: time.Hour})
+	p.looks.of = nil
+	p.looks.note(id("1"), known{away: true})
 	p.looks.note(id("2"), known{ahead: time.Hour})
 	if err := p.MayLead(t.Context()); err != nil {
-		t.Errorf("one is away: %v", err)
+		t.Errorf("one is away and has never said its time: %v", err)
+	}
+	p.looks.note(id("1"), known{ahead: time.Hour})
+	p.looks.note(id("1"), known{away: true})
+	if err := p.MayLead(t.Context()); err == nil {
+		t.Error("one has said its time before it was lost, and it does not count")
 	}
 }
 
