@@ -90,8 +90,7 @@ func TestAPowerCutOfAllNodesLosesNothing(t *testing.T) {
 			h.fs = steadyMem{dark.disks[n]}
 			h.start()
 		}
-		next := leader(t, hosts...)
-		lease := next.lead()
+		lease := leads(t, hosts...)
 		mustAgree(t, dark.acked, hosts...)
 		lease.End()
 		for _, h := range hosts {

@@ -268,6 +268,22 @@ func mustAgree(t *testing.T, n int, hosts ...*host) {
 	}
 }
 
+// leads waits for the lease of whoever leads. One that is elected may lose the lead before it has
+// opened its epoch, and then another one has it.
+func leads(t *testing.T, hosts ...*host) *Lease {
+	t.Helper()
+	for until := time.Now().Add(patience); time.Now().Before(until); {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		lease, err := leader(t, hosts...).node.Lead(ctx)
+		cancel()
+		if err == nil {
+			return lease
+		}
+	}
+	t.Fatal("nobody leads")
+	return nil
+}
+
 // leader waits until one of the hosts leads.
 func leader(t *testing.T, hosts ...*host) *host {
 	t.Helper()
