@@ -131,8 +131,8 @@ test("timeoutMs bounds a call also while a server is silent", async () => {
   const first = c.enqueue("a", 1, { signal: stop.signal });
   while (silent.asked.length < 2) await new Promise((d) => setTimeout(d, 10));
   const behind = c.enqueue("a", 3, { timeoutMs: 100 }), aborted = c.enqueue("a", 4, { signal: AbortSignal.timeout(100) });
-  await assert.rejects(behind, { code: "timeout" }, "what was not sent was not done");
-  await assert.rejects(aborted, { name: "TimeoutError" });
+  const waited = await Promise.allSettled([behind, aborted]);
+  assert.deepEqual(waited.map((r) => r.reason.code ?? r.reason.name), ["timeout", 23], "what was not sent was not done");
   stop.abort(new Error("enough"));
   await assert.rejects(first, /enough/);
   const posts = [c.enqueue("a", 1, { timeoutMs: 2000 }), c.enqueue("a", 2, { timeoutMs: 2000, idempotencyKey: "k" })];
