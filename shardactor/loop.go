@@ -58,7 +58,7 @@ func (l *loop) handle(batch []shard.Message) time.Duration {
 		}
 		if errors.Is(err, store.ErrNotLeader) {
 			l.deposed = true
-			l.show(&Observed{NowMs: now, Space: space, Messages: rest[:out.Taken], Outcome: &out, Batch: l.applied, Unknown: true})
+			l.show(now, space, rest[:out.Taken], &out, true)
 			clear(batch)
 			return actor.Forever
 		}
@@ -69,7 +69,7 @@ func (l *loop) handle(batch []shard.Message) time.Duration {
 		l.applied = applied
 		l.rounds.Add(1)
 		l.figures.round(&out)
-		l.show(&Observed{NowMs: now, Space: space, Messages: rest[:out.Taken], Outcome: &out, Batch: applied})
+		l.show(now, space, rest[:out.Taken], &out, false)
 		rest = rest[out.Taken:]
 		if free := l.gate.put(applied, &out); free != nil {
 			l.core.ReuseEvents(free)
@@ -89,8 +89,9 @@ func (l *loop) handle(batch []shard.Message) time.Duration {
 	}
 }
 
-func (l *loop) show(o *Observed) {
-	if o.Shard = l.span.Shard(); l.observe != nil {
-		l.observe(o)
+// show tells who observes of a round behind the last batch, if anybody does.
+func (l *loop) show(nowMs int64, space store.Level, messages []shard.Message, out *shard.Outcome, unknown bool) {
+	if l.observe != nil {
+		l.observe(&Observed{Shard: l.span.Shard(), NowMs: nowMs, Space: space, Messages: messages, Outcome: out, Batch: l.applied, Unknown: unknown})
 	}
 }

@@ -188,13 +188,15 @@ func (g *Guard) ask(now time.Time) (level Level, moved bool) {
 		return g.shown, false
 	}
 	own := int64(usage.AvailBytes)
-	g.own.Store(own)
-	if g.free.Store(own); own >= g.reserveBytes/2 {
+	counted := own
+	if own >= g.reserveBytes/2 {
 		g.full.Store(false)
 		if g.count != nil {
-			g.free.Store(g.count(own))
+			counted = g.count(own)
 		}
 	}
+	g.own.Store(own)
+	g.free.Store(counted)
 	g.since.Add(-before)
 	g.keepBallast(now)
 	level = g.Level()

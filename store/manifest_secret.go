@@ -50,9 +50,9 @@ func (s *Store) drawCreationID() (string, error) {
 	return wire.TaskID(wire.NewUUIDv7(time.Now().UnixMilli(), random)).String(), nil
 }
 
-// Rename draws another creation id, which is that of the directory when Join has returned: until
+// ChangeCreationID draws another creation id, which is that of the directory when Join has returned: until
 // then it can be opened no more.
-func (s *Store) Rename() (err error) {
+func (s *Store) ChangeCreationID() (err error) {
 	if s.creationID, err = s.drawCreationID(); err != nil {
 		return err
 	}

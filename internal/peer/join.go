@@ -210,11 +210,8 @@ func (p *Peers) grant(body []byte) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	p.mu.Lock()
-	members := p.roster()
-	p.mu.Unlock()
 	others := []string{p.directory.self.Address}
-	for _, m := range members {
+	for _, m := range p.members() {
 		if m.Address == asked.Address {
 			return nil, &refusedError{refused{Error: taken(m)}}
 		}

@@ -264,18 +264,21 @@ func (p *Peers) roster() []Member {
 	return members
 }
 
-// isMember reports whether a node is one of the members that this node knows of.
-func (p *Peers) isMember(node string) bool {
+// members are those of roster.
+func (p *Peers) members() []Member {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return slices.ContainsFunc(p.roster(), func(m Member) bool { return m.Node == node })
+	return p.roster()
+}
+
+// isMember reports whether a node is one of the members that this node knows of.
+func (p *Peers) isMember(node string) bool {
+	return slices.ContainsFunc(p.members(), func(m Member) bool { return m.Node == node })
 }
 
 // votes reports whether a node is one of the voters that this node knows of.
 func (p *Peers) votes(node string) bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return slices.ContainsFunc(p.roster(), func(m Member) bool { return m.Node == node && m.Voter })
+	return slices.ContainsFunc(p.members(), func(m Member) bool { return m.Node == node && m.Voter })
 }
 
 // Cut closes the connections of a node that was removed.

@@ -120,11 +120,8 @@ func (p *Peers) look(node Node, stop <-chan struct{}) {
 
 // ask asks those of the other members that are wanted, at once.
 func (p *Peers) ask(ctx context.Context, wanted func(Member) bool) {
-	p.mu.Lock()
-	members := p.roster()
-	p.mu.Unlock()
 	var asked sync.WaitGroup
-	for _, m := range members {
+	for _, m := range p.members() {
 		if m.Node != p.directory.self.Node && wanted(m) {
 			asked.Go(func() {
 				_, _, _ = p.about(ctx, m) // what it knows then is noted
@@ -152,7 +149,7 @@ func (p *Peers) MayLead(ctx context.Context) error {
 		return nil
 	}
 	slices.Sort(clocks)
-	// Of an even number either of the middle ones may be right.
+	// If their number is even, either of the two middle ones may be right.
 	for _, middle := range clocks[(len(clocks)-1)/2 : len(clocks)/2+1] {
 		if middle.Abs() <= mostApart {
 			return nil
@@ -178,10 +175,7 @@ func (p *Peers) FreeBytes(own int64) int64 {
 		return own
 	}
 	free := []int64{own}
-	p.mu.Lock()
-	members := p.roster()
-	p.mu.Unlock()
-	for _, m := range members {
+	for _, m := range p.members() {
 		k, is := fresh[m.Node]
 		switch {
 		case !m.Voter || m.Node == p.directory.self.Node || !is:

@@ -37,15 +37,21 @@ func TestANodeWithAWrongClockDoesNotLead(t *testing.T) {
 	until(t, "it hands over", func() bool { leader, _ := l.Leader(); return leader != b.Self().Node })
 }
 
-// The middle one of the clocks is right. Two clocks do not say whose is wrong.
-func TestWhoseClockIsWrong(t *testing.T) {
+// ofFour is a node with three others, 1 to 3, that do not run. The last one has no vote.
+func ofFour(t *testing.T) *Peers {
 	l := &log{}
 	p, _ := first(t, l, nil)
 	l.mu.Lock()
+	defer l.mu.Unlock()
 	for _, begin := range []string{"1", "2", "3"} {
 		l.members = append(l.members, Member{Node: id(begin), Address: "127.0.0.1:" + begin, Voter: begin != "3"})
 	}
-	l.mu.Unlock()
+	return p
+}
+
+// The middle one of the clocks is right. Two clocks do not say whose is wrong.
+func TestWhoseClockIsWrong(t *testing.T) {
+	p := ofFour(t)
 	const at = time.Second
 	for _, x := range []struct {
 		one, two time.Duration
@@ -76,13 +82,7 @@ func TestWhoseClockIsWrong(t *testing.T) {
 
 // The disk guard counts the second-lowest space of the voters; who does not answer has none.
 func TestFreeBytesOfTheVoters(t *testing.T) {
-	l := &log{}
-	p, _ := first(t, l, nil)
-	l.mu.Lock()
-	for _, begin := range []string{"1", "2", "3"} {
-		l.members = append(l.members, Member{Node: id(begin), Address: "10.0.0.1:" + begin, Voter: begin != "3"})
-	}
-	l.mu.Unlock()
+	p := ofFour(t)
 	const own = 50
 	if got := p.FreeBytes(own); got != own {
 		t.Errorf("before it has asked: %d", got)

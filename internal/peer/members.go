@@ -101,9 +101,7 @@ func countVoters(members []Member) (n int) {
 
 // Status asks every member how it is.
 func (p *Peers) Status(ctx context.Context) *wire.ClusterStatus {
-	p.mu.Lock()
-	members := p.roster()
-	p.mu.Unlock()
+	members := p.members()
 	s := &wire.ClusterStatus{Leader: p.directory.self.Node, Nodes: make([]wire.ClusterNode, len(members))}
 	self := p.node.About()
 	s.Term = self.Term

@@ -78,11 +78,7 @@ func (c *Copy) Snapshot() error {
 // Receive gets the newest snapshot of another copy, TakeOver puts it in the place of the
 // database. Between them nothing is lost if the power is: OpenCopy takes it over.
 func (c *Copy) Receive(from *Copy) error {
-	newest, err := from.snapshots.newest()
-	if err != nil {
-		return err
-	}
-	meta, stream, err := from.snapshots.Open(newest.ID)
+	meta, stream, err := from.openNewest()
 	if err != nil {
 		return err
 	}
@@ -96,15 +92,19 @@ func (c *Copy) Receive(from *Copy) error {
 
 // TakeOver is the second half of Receive. Nobody may lead with this copy.
 func (c *Copy) TakeOver() error {
-	newest, err := c.snapshots.newest()
-	if err != nil {
-		return err
-	}
-	_, stream, err := c.snapshots.Open(newest.ID)
+	_, stream, err := c.openNewest()
 	if err != nil {
 		return err
 	}
 	return errors.Join(c.machine.Restore(counted{stream}), stream.Close())
+}
+
+func (c *Copy) openNewest() (*raft.SnapshotMeta, io.ReadCloser, error) {
+	newest, err := c.snapshots.newest()
+	if err != nil {
+		return nil, nil, err
+	}
+	return c.snapshots.Open(newest.ID)
 }
 
 // counted is a snapshot as raft hands it to Restore.

@@ -63,7 +63,7 @@ func Init(o InitOptions) (id Identity, err error) {
 	}
 	defer func() { err = errors.Join(err, s.Close()) }()
 	if o.Restored {
-		if err := s.Rename(); err != nil {
+		if err := s.ChangeCreationID(); err != nil {
 			return id, err
 		}
 	}
