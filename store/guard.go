@@ -187,8 +187,7 @@ func (g *Guard) ask(now time.Time) (level Level, moved bool) {
 		g.log.Error().Err(err).Msg("the free space of the disk is not known; the last known one counts")
 		return g.shown, false
 	}
-	own := int64(usage.AvailBytes)
-	counted := own
+	own, counted := int64(usage.AvailBytes), int64(usage.AvailBytes)
 	if own >= g.reserveBytes/2 {
 		g.full.Store(false)
 		if g.count != nil {
