@@ -48,20 +48,30 @@ type looks struct {
 	of    map[string]known
 }
 
-// note keeps what is known of a node. One that is away has said its time before.
+// note keeps what a node has answered. One that is away has said its time before.
 func (l *looks) note(node string, k known) {
-	k.at = time.Now()
-	k.saidAt = k.at
+	l.change(node, func(was *known) {
+		if was.away, was.freeBytes = k.away, k.freeBytes; !k.away {
+			was.says(k.ahead)
+		}
+	})
+}
+
+// change changes what is known of a node, which has just been heard of.
+func (l *looks) change(node string, by func(*known)) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.of == nil {
 		l.of = make(map[string]known)
 	}
-	if was := l.of[node]; k.away {
-		k.ahead, k.saidAt = was.ahead, was.saidAt
-	}
+	k := l.of[node]
+	k.at = time.Now()
+	by(&k)
 	l.of[node] = k
 }
+
+// says notes how far ahead its clock is now.
+func (k *known) says(ahead time.Duration) { k.away, k.ahead, k.saidAt = false, ahead, k.at }
 
 // fresh are those whose answers count.
 func (l *looks) fresh() map[string]known {
@@ -86,10 +96,11 @@ func (p *Peers) about(ctx context.Context, m Member) (*About, time.Duration, err
 	return said, ahead, err
 }
 
-// isAsked notes the time of a node that asks.
+// isAsked notes the time of a node that asks. Its disk is as it was.
 func (p *Peers) isAsked(node string, q question) {
 	if q.NowMs != 0 {
-		p.looks.note(node, known{ahead: time.Duration(q.NowMs-p.looks.nowMs()) * time.Millisecond})
+		ahead := time.Duration(q.NowMs-p.looks.nowMs()) * time.Millisecond
+		p.looks.change(node, func(k *known) { k.says(ahead) })
 	}
 }
 

@@ -106,4 +106,11 @@ func TestFreeBytesOfTheVoters(t *testing.T) {
 			t.Errorf("%+v, %+v: %d, want %d", c.one, c.two, got, c.want)
 		}
 	}
+	// A node that asks says its time, and nothing of its disk.
+	p.looks.note(id("1"), known{freeBytes: 10})
+	p.looks.note(id("2"), known{freeBytes: 20})
+	p.isAsked(id("1"), question{NowMs: 1})
+	if got := p.FreeBytes(own); got != 20 {
+		t.Errorf("one has asked since it was asked: %d, want 20", got)
+	}
 }
