@@ -24,9 +24,11 @@ const (
 	clocksFor = 300 * time.Millisecond
 )
 
-// question is what a node asks another one for its status: its own time, in Unix milliseconds.
+// question is what a node asks another one for its status: its own time, in Unix milliseconds,
+// and the newest form of entries of the log that it reads.
 type question struct {
 	NowMs int64 `json:"nowMs,omitempty"`
+	Form  int   `json:"form,omitempty"`
 }
 
 // known is what a node knows of another one.
@@ -39,6 +41,8 @@ type known struct {
 	// ahead is how far its clock was ahead of that of this node when it last said its time.
 	ahead  time.Duration
 	saidAt time.Time
+	// form is the newest form of entries that it reads, as it said last; 0 if it never did.
+	form int
 }
 
 // looks is what a node knows of the others, by their ids. Any goroutine.
@@ -52,7 +56,7 @@ type looks struct {
 func (l *looks) note(node string, k known) {
 	l.change(node, func(was *known) {
 		if was.away, was.freeBytes = k.away, k.freeBytes; !k.away {
-			was.says(k.ahead)
+			was.says(k.ahead, k.form)
 		}
 	})
 }
@@ -70,8 +74,10 @@ func (l *looks) change(node string, by func(*known)) {
 	l.of[node] = k
 }
 
-// says notes how far ahead its clock is now.
-func (k *known) says(ahead time.Duration) { k.away, k.ahead, k.saidAt = false, ahead, k.at }
+// says notes how far ahead its clock is now, and what it reads.
+func (k *known) says(ahead time.Duration, form int) {
+	k.away, k.ahead, k.saidAt, k.form = false, ahead, k.at, form
+}
 
 // fresh are those whose answers count.
 func (l *looks) fresh() map[string]known {
@@ -85,22 +91,22 @@ func (l *looks) fresh() map[string]known {
 // about asks a node how it is.
 func (p *Peers) about(ctx context.Context, m Member) (*About, time.Duration, error) {
 	said, before := &About{}, p.looks.nowMs()
-	err := post(ctx, p.client(m.Node), m.Address+"/status", question{before}, said)
+	err := post(ctx, p.client(m.Node), m.Address+"/status", question{before, p.form}, said)
 	ahead := time.Duration(0)
 	if said.NowMs != 0 { // a node of 0.1.0 does not tell it
 		ahead = time.Duration(said.NowMs-(before+p.looks.nowMs())/2) * time.Millisecond
 	}
 	if !errors.Is(ctx.Err(), context.Canceled) { // else nobody waits any more, and it may be well
-		p.looks.note(m.Node, known{away: err != nil, freeBytes: said.FreeBytes, ahead: ahead})
+		p.looks.note(m.Node, known{away: err != nil, freeBytes: said.FreeBytes, ahead: ahead, form: said.Form})
 	}
 	return said, ahead, err
 }
 
-// isAsked notes the time of a node that asks. Its disk is as it was.
+// isAsked notes what a node that asks says of itself. Its disk is as it was.
 func (p *Peers) isAsked(node string, q question) {
 	if q.NowMs != 0 {
 		ahead := time.Duration(q.NowMs-p.looks.nowMs()) * time.Millisecond
-		p.looks.change(node, func(k *known) { k.says(ahead) })
+		p.looks.change(node, func(k *known) { k.says(ahead, q.Form) })
 	}
 }
 
@@ -175,6 +181,20 @@ func behindOrAhead(ahead time.Duration) string {
 		return "behind"
 	}
 	return "ahead of"
+}
+
+// Announced is the newest form of entries of the log that all members have said to read. One
+// that has said nothing is of 0.1.0, or has not been asked: it reads the first form.
+func (p *Peers) Announced() int {
+	form, members := p.form, p.members()
+	p.looks.mu.Lock()
+	defer p.looks.mu.Unlock()
+	for _, m := range members {
+		if m.Node != p.directory.self.Node {
+			form = min(form, max(1, p.looks.of[m.Node].form))
+		}
+	}
+	return form
 }
 
 // FreeBytes is the space that the cluster can count on: the second-lowest of all voters, of which

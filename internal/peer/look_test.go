@@ -80,6 +80,30 @@ func TestWhoseClockIsWrong(t *testing.T) {
 	}
 }
 
+// A form of entries is written once all have said that they read it, those without a vote too:
+// they apply the log as well.
+func TestAFormIsWrittenOnceAllReadIt(t *testing.T) {
+	p := ofFour(t)
+	p.form = 3
+	for _, c := range []struct {
+		what string
+		hear func()
+		want int
+	}{
+		{"nothing is known", func() {}, 1},
+		{"two are new", func() { p.looks.note(id("1"), known{form: 3}); p.looks.note(id("2"), known{form: 4}) }, 1},
+		{"one says no form", func() { p.looks.note(id("3"), known{}) }, 1},
+		{"one reads an older form", func() { p.looks.note(id("3"), known{form: 2}) }, 2},
+		{"it is new and asks", func() { p.isAsked(id("3"), question{NowMs: 1, Form: 3}) }, 3},
+		{"it is lost", func() { p.looks.note(id("3"), known{away: true}) }, 3},
+		{"it is back with the old program", func() { p.looks.note(id("3"), known{form: 1}) }, 1},
+	} {
+		if c.hear(); p.Announced() != c.want {
+			t.Errorf("%s: %d, want %d", c.what, p.Announced(), c.want)
+		}
+	}
+}
+
 // The disk guard counts the second-lowest space of the voters; who does not answer has none.
 func TestFreeBytesOfTheVoters(t *testing.T) {
 	p := ofFour(t)

@@ -149,6 +149,8 @@ type About struct {
 	// system does not tell it.
 	NowMs     int64 `json:"nowMs"`
 	FreeBytes int64 `json:"freeBytes"`
+	// Form is the newest form of entries of the log that it reads; a node of 0.1.0 does not tell it.
+	Form int `json:"form"`
 }
 
 func (a *About) of(m Member, reachable bool, leaderHas uint64) wire.ClusterNode {

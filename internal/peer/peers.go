@@ -27,6 +27,8 @@ type Options struct {
 	Data func() Data
 	// NowMs is the system clock, in Unix milliseconds.
 	NowMs func() int64
+	// Form is the newest form of entries of the log that this program reads.
+	Form int
 	// MostPassed is how many connections other nodes may have here for what they pass; 0 is any
 	// number.
 	MostPassed int
@@ -78,6 +80,7 @@ type Peers struct {
 	lanes
 	way
 	looks   looks
+	form    int // Options.Form
 	closing chan struct{}
 	running sync.WaitGroup
 	renewal *time.Timer
@@ -128,7 +131,7 @@ func Open(o Options) (*Peers, error) {
 		}
 	}
 	p := &Peers{
-		log: o.Log, refusals: o.Refusals, data: o.Data, looks: looks{nowMs: o.NowMs}, directory: d, listener: o.Listener,
+		log: o.Log, refusals: o.Refusals, data: o.Data, looks: looks{nowMs: o.NowMs}, form: o.Form, directory: d, listener: o.Listener,
 		lanes:   lanes{handshakes: make(chan struct{}, mostHandshakes), mostPassed: o.MostPassed},
 		closing: make(chan struct{}), lines: lines{}, seen: map[string]bool{}, waiting: map[string]time.Time{},
 	}

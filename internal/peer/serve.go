@@ -134,7 +134,7 @@ func (p *Peers) answer(r *http.Request, node string, body []byte) (any, error) {
 		}
 		p.isAsked(node, asked)
 		said := p.node.About()
-		said.NowMs = p.looks.nowMs()
+		said.NowMs, said.Form = p.looks.nowMs(), p.form
 		return said, nil
 	case r.URL.Path == "/members" && node != "":
 		asked := &member{}

@@ -20,6 +20,17 @@ const (
 	kindPacked  = 3
 )
 
+// The forms of entries, oldest first: what a program reads of a log. One that is added here is
+// written once all nodes have announced it.
+const (
+	// formPlain is that of 0.1.0: kindOpen and kindBatches.
+	formPlain = 1
+	// formPacked adds kindPacked.
+	formPacked = 2
+	// NewestForm is what this program announces.
+	NewestForm = formPacked
+)
+
 // An entry is: kind (1 byte), a sum of what follows (4), epoch (8), the leader's time (8), an
 // index up to which it had applied (8) and its digest there (8); then of each batch the shard
 // and the number and the length as varints, and the bytes.
@@ -51,8 +62,8 @@ type part struct {
 // errDamaged is an entry whose bytes are not those that its leader wrote.
 var errDamaged = errors.New("the entry is damaged")
 
-// makeEntry makes an entry.
-func makeEntry(h *head, parts []*waiting) []byte {
+// makeEntry makes an entry that programs read which read a form.
+func makeEntry(h *head, parts []*waiting, form int) []byte {
 	size := entryHeadBytes
 	for _, p := range parts {
 		size += len(p.bytes) + 3*binary.MaxVarintLen64
@@ -69,7 +80,7 @@ func makeEntry(h *head, parts []*waiting) []byte {
 		b = binary.AppendUvarint(b, uint64(len(p.bytes)))
 		b = append(b, p.bytes...)
 	}
-	if batches := b[entryHeadBytes:]; len(batches) >= packFromBytes {
+	if batches := b[entryHeadBytes:]; form >= formPacked && len(batches) >= packFromBytes {
 		packed := make([]byte, entryHeadBytes+s2.MaxEncodedLen(len(batches)))
 		n := len(s2.Encode(packed[entryHeadBytes:], batches))
 		if n < len(batches) {
@@ -85,13 +96,22 @@ func makeEntry(h *head, parts []*waiting) []byte {
 // entry is an entry of batches of this node as the leader. Any goroutine.
 func (m *machine) entry(epoch uint64, nowMs int64, parts []*waiting) []byte {
 	at := m.latest.Load()
-	return makeEntry(&head{kind: kindBatches, epoch: epoch, nowMs: nowMs, checked: at.index, digest: at.digest}, parts)
+	return makeEntry(&head{kind: kindBatches, epoch: epoch, nowMs: nowMs, checked: at.index, digest: at.digest}, parts, m.form())
+}
+
+// form is the newest form that all nodes read: those that apply what is in the log already, and
+// else what they have announced. Any goroutine.
+func (m *machine) form() int {
+	if has := int(m.has.Load()); has == NewestForm || m.announced == nil {
+		return NewestForm
+	}
+	return max(int(m.has.Load()), m.announced())
 }
 
 // opening is the entry that opens an epoch of this node. Any goroutine.
 func (m *machine) opening() []byte {
 	at := m.latest.Load()
-	return makeEntry(&head{kind: kindOpen, nowMs: at.nowMs, checked: at.index, digest: at.digest}, nil)
+	return makeEntry(&head{kind: kindOpen, nowMs: at.nowMs, checked: at.index, digest: at.digest}, nil, formPlain)
 }
 
 // parseEntry takes an entry apart. The batches may be within data.

@@ -31,7 +31,7 @@ func TestEntriesComeBack(t *testing.T) {
 			sent = append(sent, &waiting{part: part{shard: random.IntN(record.MaxShards), number: random.Uint64(), bytes: b}})
 		}
 		want := head{kind: kindBatches, epoch: random.Uint64(), nowMs: random.Int64(), checked: random.Uint64(), digest: random.Uint64()}
-		data := makeEntry(&want, sent)
+		data := makeEntry(&want, sent, NewestForm)
 		got, parts, err := parseEntry(data)
 		if got.kind == kindPacked {
 			packed++
@@ -64,14 +64,16 @@ func TestEntriesArePacked(t *testing.T) {
 	for _, c := range []struct {
 		name  string
 		bytes []byte
+		form  int
 		kind  byte
 		most  int
 	}{
-		{"small", make([]byte, packFromBytes-100), kindBatches, packFromBytes},
-		{"even", make([]byte, packFromBytes), kindPacked, 200},
-		{"noise", noise, kindBatches, len(noise) + 100},
+		{"small", make([]byte, packFromBytes-100), NewestForm, kindBatches, packFromBytes},
+		{"even", make([]byte, packFromBytes), NewestForm, kindPacked, 200},
+		{"old", make([]byte, packFromBytes), formPlain, kindBatches, packFromBytes + 100},
+		{"noise", noise, NewestForm, kindBatches, len(noise) + 100},
 	} {
-		data := makeEntry(&head{kind: kindBatches}, []*waiting{{part: part{bytes: c.bytes}}})
+		data := makeEntry(&head{kind: kindBatches}, []*waiting{{part: part{bytes: c.bytes}}}, c.form)
 		if data[0] != c.kind || len(data) > c.most {
 			t.Errorf("%s: %d bytes are an entry of kind %d with %d bytes, want kind %d and at most %d", c.name, len(c.bytes), data[0], len(data), c.kind, c.most)
 		}
@@ -81,8 +83,8 @@ func TestEntriesArePacked(t *testing.T) {
 // FuzzEntry takes apart what a damaged log could hold under a right sum.
 func FuzzEntry(f *testing.F) {
 	one := []*waiting{{part: part{shard: 1, number: 2, bytes: make([]byte, packFromBytes)}}}
-	f.Add(makeEntry(&head{kind: kindBatches}, one)[entryHeadBytes:], byte(kindPacked))
-	f.Add(makeEntry(&head{kind: kindBatches}, one[:0]), byte(kindBatches))
+	f.Add(makeEntry(&head{kind: kindBatches}, one, NewestForm)[entryHeadBytes:], byte(kindPacked))
+	f.Add(makeEntry(&head{kind: kindBatches}, one[:0], NewestForm), byte(kindBatches))
 	f.Fuzz(func(t *testing.T, batches []byte, kind byte) {
 		if n, err := s2.DecodedLen(batches); err == nil && n > 1<<20 {
 			return // it would be made

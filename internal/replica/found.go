@@ -103,7 +103,7 @@ func found(o *InitOptions, s *store.Store, node string) error {
 	if err != nil {
 		return err
 	}
-	m, err := newMachine(s, shots, func(err error) { panic(err) })
+	m, err := newMachine(s, shots, nil, func(err error) { panic(err) })
 	if err != nil {
 		return err
 	}

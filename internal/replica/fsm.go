@@ -46,10 +46,14 @@ type machine struct {
 	members atomic.Uint64
 	// since counts the bytes of entries since the last snapshot.
 	since atomic.Int64
+	// has is the newest form of the entries that were applied here, of those that have a kind of
+	// their own; announced is Options.Announced.
+	has       atomic.Int32
+	announced func() int
 }
 
-func newMachine(s *store.Store, snapshots *snapshots, fatal func(error)) (*machine, error) {
-	m := &machine{store: s, snapshots: snapshots, fatal: fatal}
+func newMachine(s *store.Store, snapshots *snapshots, announced func() int, fatal func(error)) (*machine, error) {
+	m := &machine{store: s, snapshots: snapshots, announced: announced, fatal: fatal}
 	return m, m.load()
 }
 
@@ -107,6 +111,9 @@ func (m *machine) take(l *raft.Log) (answer any, err error) {
 	if known := m.digests[h.checked%digestsKept]; known.index == h.checked && h.checked > 0 && known.digest != h.digest {
 		return nil, fmt.Errorf("the database here differs from that of the leader since entry %d or before "+
 			"(%016x here, %016x there): remove this node from the cluster, empty its directory and let it join anew", h.checked, known.digest, h.digest)
+	}
+	if h.kind == kindPacked {
+		m.has.Store(formPacked)
 	}
 	m.at.index, m.at.nowMs = l.Index, max(m.at.nowMs, h.nowMs)
 	m.at.digest = crc64.Update(m.at.digest, polynomial, l.Data)

@@ -59,7 +59,7 @@ func payload(t *testing.T, n int) []byte {
 }
 
 func opens(index uint64) *raft.Log {
-	return &raft.Log{Index: index, Term: 1, Type: raft.LogCommand, Data: makeEntry(&head{kind: kindOpen}, nil)}
+	return &raft.Log{Index: index, Term: 1, Type: raft.LogCommand, Data: makeEntry(&head{kind: kindOpen}, nil, NewestForm)}
 }
 
 // holds is an entry of batches: shard, number and payload of each.
@@ -70,7 +70,7 @@ func holds(t *testing.T, index, epoch uint64, batches ...[3]int) *raft.Log {
 		parts = append(parts, &waiting{part: part{shard: b[0], number: uint64(b[1]), bytes: payload(t, b[2])}})
 	}
 	h := head{kind: kindBatches, epoch: epoch, nowMs: int64(index)}
-	return &raft.Log{Index: index, Term: 1, Type: raft.LogCommand, Data: makeEntry(&h, parts)}
+	return &raft.Log{Index: index, Term: 1, Type: raft.LogCommand, Data: makeEntry(&h, parts, NewestForm)}
 }
 
 // has is which payloads a database has, in order.
@@ -134,6 +134,38 @@ func closeMachine(t *testing.T, s *store.Store, n *Node) {
 	}
 }
 
+// A leader packs entries once all nodes have announced that they read such, or have to, because one
+// is in the log.
+func TestEntriesArePackedOnceAllReadIt(t *testing.T) {
+	fs := vfs.NewMem()
+	found1(t, fs)
+	s, n := openMachine(t, fs)
+	defer closeMachine(t, s, n)
+	announced := formPlain
+	n.machine.announced = func() int { return announced }
+	n.machine.ApplyBatch([]*raft.Log{opens(2)})
+	var b pebble.Batch
+	if err := b.Set([]byte("\x00\x00\x02a"), make([]byte, packFromBytes), nil); err != nil {
+		t.Fatal(err)
+	}
+	made := func() []byte {
+		return n.machine.entry(2, 0, []*waiting{{part: part{number: 1, bytes: b.Repr()}}})
+	}
+	if data := made(); data[0] != kindBatches {
+		t.Errorf("a node reads the first form alone, and the entry is of kind %d", data[0])
+	}
+	announced = formPacked
+	packed := made()
+	if packed[0] != kindPacked {
+		t.Errorf("all nodes read packed entries, and this one is of kind %d", packed[0])
+	}
+	announced = formPlain
+	n.machine.ApplyBatch([]*raft.Log{{Index: 3, Term: 1, Type: raft.LogCommand, Data: packed}})
+	if data := made(); data[0] != kindPacked {
+		t.Errorf("a packed entry is in the log, and the next one is of kind %d", data[0])
+	}
+}
+
 // An entry with one wrong bit, of a newer program, or of a leader whose database differs ends
 // the process.
 func TestWhatCannotBeWrittenEndsTheProcess(t *testing.T) {
@@ -148,9 +180,9 @@ func TestWhatCannotBeWrittenEndsTheProcess(t *testing.T) {
 		bad.Data[bit/8] ^= 1 << (bit % 8)
 		mustDie(t, n.machine, bad, "")
 	}
-	newer := &raft.Log{Index: 4, Type: raft.LogCommand, Data: makeEntry(&head{kind: 9}, nil)}
+	newer := &raft.Log{Index: 4, Type: raft.LogCommand, Data: makeEntry(&head{kind: 9}, nil, NewestForm)}
 	mustDie(t, n.machine, newer, "a newer one wrote it")
-	other := &raft.Log{Index: 4, Type: raft.LogCommand, Data: makeEntry(&head{kind: kindOpen, checked: 3, digest: 1}, nil)}
+	other := &raft.Log{Index: 4, Type: raft.LogCommand, Data: makeEntry(&head{kind: kindOpen, checked: 3, digest: 1}, nil, NewestForm)}
 	mustDie(t, n.machine, other, "differs from that of the leader")
 	if got := fmt.Sprint(has(t, s)); got != "[1]" {
 		t.Errorf("the database has %s", got)

@@ -50,7 +50,7 @@ func (t Timing) orDefault() Timing {
 	return t
 }
 
-// Options are those of a node. All are required but MayLead and Timing.
+// Options are those of a node. All are required but MayLead, Announced and Timing.
 type Options struct {
 	// Store is the database, opened with the id of the node.
 	Store *store.Store
@@ -67,6 +67,10 @@ type Options struct {
 	// MayLead refuses to lead with its error, and must return soon; nil never refuses. Another
 	// node is asked to lead then.
 	MayLead func(ctx context.Context) error
+	// Announced is the newest form of entries that all nodes have announced, at most NewestForm: a
+	// leader writes no newer one, because a node stops at an entry that it cannot read. nil is
+	// NewestForm. It must return at once.
+	Announced func() int
 	Timing
 }
 
@@ -163,7 +167,7 @@ func openDatabase(o *Options) (m *machine, s *snapshots, newest *snapshotMeta, e
 		}
 		return err
 	}
-	if m, err = newMachine(o.Store, s, o.Fatal); err != nil {
+	if m, err = newMachine(o.Store, s, o.Announced, o.Fatal); err != nil {
 		return nil, nil, nil, err
 	}
 	if newest, err = s.newest(); err != nil || newest == nil {

@@ -85,14 +85,13 @@ func (s *Server) join() error {
 	if c.store, err = store.Open(o); err != nil {
 		return err
 	}
-	var mayLead func(context.Context) error
-	if s.peers != nil {
-		mayLead = s.peers.MayLead
+	at := replica.Options{
+		Store: c.store, FS: fs, Dir: s.o.DataDir, Node: id.Node, Layer: layer, Log: s.o.Log, Fatal: s.fatal, Timing: s.o.Cluster.Timing,
 	}
-	c.node, err = replica.Open(replica.Options{
-		MayLead: mayLead, Store: c.store, FS: fs, Dir: s.o.DataDir, Node: id.Node, Layer: layer, Log: s.o.Log, Fatal: s.fatal, Timing: s.o.Cluster.Timing,
-	})
-	if err != nil {
+	if s.peers != nil {
+		at.MayLead, at.Announced = s.peers.MayLead, s.peers.Announced
+	}
+	if c.node, err = replica.Open(at); err != nil {
 		return errors.Join(err, c.store.Close())
 	}
 	s.node = c.node
