@@ -19,8 +19,9 @@ var (
 	oneFault  = flag.String("conform.fault", "", "put only faults into the SDKs that a script must find whose name has this in it")
 )
 
-// faultPatience is how long a script waits for what a fault keeps away.
-const faultPatience = 6 * time.Second
+// faultPatience is how long a script waits for what a fault keeps away. It is no less than the longest pause that an SDK
+// may make between two attempts to connect: without a fault the next attempt comes within it.
+const faultPatience = 10 * time.Second
 
 // fault is a mistake that an SDK could have: old, which is in the file once, becomes new. The scripts, by
 // name, must fail over it.
