@@ -48,11 +48,12 @@ export class Servers {
     return this.#all.length;
   }
 
-  /** lost goes on to the next address after an error for which another may be better, unless somebody else has. */
-  lost(from: URL, error: unknown): void {
-    if (this.count === 1 || !(error instanceof CodeqError) || !["unreached", "away", "internal", "broken", "gateway"].includes(error.fate)) return;
+  /** lost goes on to the next address after an error for which another may be better, unless somebody else has. It reports whether there is such an address. */
+  lost(from: URL, error: unknown): boolean {
+    if (this.count === 1 || !(error instanceof CodeqError) || !["unreached", "away", "internal", "broken", "gateway"].includes(error.fate)) return false;
     this.#lostAt.set(from, now());
     if (from === this.current) this.#at = (this.#at + 1) % this.count;
+    return true;
   }
 
   /**

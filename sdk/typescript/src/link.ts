@@ -1,7 +1,7 @@
 import { Alarm, now, onAbort, sleep } from "./clock.js";
 import { answered, at, noAnswer, redirected, type Http } from "./http.js";
-import { CodeqError, isRefusal, messageOf, refusal, type Fate } from "./errors.js";
-import { again, backoff, pauseFor } from "./retry.js";
+import { CodeqError, isRefusal, messageOf, refusal } from "./errors.js";
+import { backoff, persist } from "./retry.js";
 
 const maxMessageChars = 256 << 10;
 const maxMessageFrames = 10_000;
@@ -10,7 +10,6 @@ const closeWithinMs = 1000;
 const drainSpreadMs = 2000;
 /** The least patience with a socket that hides pings and the bytes of a message that is still coming. */
 const hiddenPingsMs = 24_000;
-const sayEveryMs = 30_000;
 
 /** A class of WebSockets: that of a platform, or the one of the package `ws`. */
 export type SocketClass = new (url: string, protocols: string) => { send(data: string): void; close(code?: number, reason?: string): void };
@@ -63,25 +62,34 @@ async function socketClass(given: SocketClass | undefined): Promise<SocketClass>
   }
 }
 
-/** dial makes a link: it opens a socket, says hello and waits for the welcome. With `explain` it asks why that failed, if the socket does not tell. @internal */
+/**
+ * dial makes a link: it opens a socket, says hello and waits for the welcome. While another server may be better, the others
+ * are asked. With `explain` it asks why that failed, if the socket does not tell. @internal
+ */
 export async function dial(p: Path, signal: AbortSignal, explain: boolean): Promise<Link> {
-  const Class = await socketClass(p.socket);
-  const base = p.http.servers.current;
-  try {
-    for (let to = at(base, p.path), hops = 0; ; hops++) {
-      const token = await p.http.token(to);
-      signal.throwIfAborted();
-      const link = new Link(new Class(to.href.replace(/^http/, "ws"), p.subprotocol) as unknown as Socket, to);
-      const next = await link.greet({ ...p.hello(), ...(token ? { token } : {}) }, signal, { hops, explain, leads: (leader) => (p.http.servers.leads(leader) ? at(p.http.servers.current, p.path) : undefined) });
-      if (!next) {
-        p.http.servers.leads(link.welcome.leader); // for the next time
-        return link;
-      }
-      to = next;
+  const { servers } = p.http, Class = await socketClass(p.socket);
+  for (let asked = 1; ; asked++) {
+    const base = servers.current;
+    try {
+      return await open(p, Class, base, signal, explain);
+    } catch (error) {
+      if (!servers.lost(base, error) || asked === servers.count || signal.aborted) throw error;
     }
-  } catch (error) {
-    p.http.servers.lost(base, error);
-    throw error;
+  }
+}
+
+async function open(p: Path, Class: SocketClass, base: URL, signal: AbortSignal, explain: boolean): Promise<Link> {
+  const { servers } = p.http;
+  for (let to = at(base, p.path), hops = 0; ; hops++) {
+    const token = await p.http.token(to);
+    signal.throwIfAborted();
+    const link = new Link(new Class(to.href.replace(/^http/, "ws"), p.subprotocol) as unknown as Socket, to);
+    const next = await link.greet({ ...p.hello(), ...(token ? { token } : {}) }, signal, { hops, explain, leads: (leader) => (servers.leads(leader) ? at(servers.current, p.path) : undefined) });
+    if (!next) {
+      servers.leads(link.welcome.leader); // for the next time
+      return link;
+    }
+    to = next;
   }
 }
 
@@ -287,39 +295,20 @@ function closed(code: number, reason: string): CodeqError {
 export class Dialer {
   /** The server has said that it ends: its clients come back at different times. */
   goodbye = false;
-  #tries = 0;
   #reached = false;
-  /** The last error was an answer, so it is worth asking for the next one. */
-  #answered = false;
-  #toldAt = -Infinity;
 
-  /** `lasting` are the fates after which a link that was there once is given up. */
-  constructor(private readonly path: Path, private readonly lasting: readonly Fate[], private readonly notice: (text: string) => void) {}
+  /** `again` is the purpose of a link when there was one before. */
+  constructor(private readonly path: Path, private readonly again: "first" | "worker", private readonly notice: (text: string) => void) {}
 
   /** next waits until there is a link. It throws a refusal that will not change, or the reason of the signal. */
   async next(signal: AbortSignal): Promise<Link> {
-    if (this.#reached) await sleep(this.goodbye ? Math.random() * drainSpreadMs : backoff(0), signal);
+    const { path, notice } = this, again = this.#reached;
+    if (again) await sleep(this.goodbye ? Math.random() * drainSpreadMs : backoff(0), signal);
     this.goodbye = false;
-    for (;;) {
-      try {
-        const link = await dial(this.path, signal, this.#tries % 4 === 0 || this.#answered);
-        if (this.#reached) this.notice(`connected to ${this.path.http.servers.current.origin} again`);
-        this.#tries = 0;
-        this.#reached = true;
-        this.#toldAt = -Infinity;
-        return link;
-      } catch (error) {
-        signal.throwIfAborted();
-        const fate = error instanceof CodeqError ? error.fate : "refused";
-        this.#answered = error instanceof CodeqError && error.status !== undefined;
-        if (this.#reached ? this.lasting.includes(fate) : !again.first.has(fate)) throw error;
-        if (now() - this.#toldAt >= sayEveryMs) {
-          this.#toldAt = now();
-          this.notice(`${messageOf(error)}; it is tried again`);
-        }
-        const round = Math.floor(this.#tries++ / this.path.http.servers.count);
-        if (this.#tries % this.path.http.servers.count === 0) await sleep(pauseFor(round, error), signal);
-      }
-    }
+    const link = await persist(again ? this.again : "first", { signal, timeoutMs: Infinity, notice }, (until, _, failures, last) =>
+      dial(path, until, failures % 4 === 0 || last?.status !== undefined));
+    if (again) notice(`connected to ${path.http.servers.current.origin} again`);
+    this.#reached = true;
+    return link;
   }
 }

@@ -18,8 +18,10 @@ export const again = {
   wait: new Set<Fate>([...passing, "putOff", "late"]),
   /** What a session sends: outcomes, subscriptions. */
   frame: new Set<Fate>(["putOff", "away", "internal"]),
-  /** The first connection of a worker or a watch. */
+  /** The first connection of a worker, and each of a watch. */
   first: new Set<Fate>([...passing, "putOff"]),
+  /** The next ones of a worker: it may have work in hand. */
+  worker: new Set<Fate>([...passing, "putOff", "refused", "foreign", "moved"]),
 } as const;
 
 /** backoff is the pause after so many failures in a row: doubling from 200 ms to 5 s, then half to one and a half of that. @internal */
@@ -33,6 +35,7 @@ export function pauseFor(failures: number, error: unknown): number {
   return Math.max(backoff(failures), Math.min(asked, 50_000));
 }
 
+const sayEveryMs = 30_000;
 const sameKey = "do it again with the same idempotencyKey";
 
 /** For how long a call goes on. @internal */
@@ -40,6 +43,8 @@ export interface Patience {
   signal?: AbortSignal | undefined;
   /** Infinity is for ever. */
   timeoutMs: number;
+  /** Tells people now and then that it is tried again. */
+  notice?: ((text: string) => void) | undefined;
 }
 
 /** How much longer than its time a wait may take, which ends by the answer of the server. */
@@ -47,27 +52,28 @@ const answerSlackMs = 5000;
 
 /**
  * persist tries until the table calls an error final, the signal ends, or the time is over. A pause counts
- * from the start of a try. `attempt` gets a signal that ends with that of the caller and with the time, and the time that
- * is left. @internal
+ * from the start of a try. `attempt` gets a signal that ends with that of the caller and with the time, the time that is
+ * left, and how the tries before went. @internal
  */
-export async function persist<T>(purpose: keyof typeof again, p: Patience, attempt: (signal: AbortSignal, leftMs: number) => Promise<T>): Promise<T> {
+export async function persist<T>(purpose: keyof typeof again, p: Patience, attempt: (signal: AbortSignal, leftMs: number, failures: number, last: CodeqError | undefined) => Promise<T>): Promise<T> {
   const until = now() + p.timeoutMs, stop = new AbortController();
   const alarm = new Alarm(() => stop.abort(new CodeqError({ code: "timeout", fate: "broken", message: `no answer came within ${p.timeoutMs} ms` })), false);
   const forget = onAbort(p.signal, (reason) => stop.abort(reason));
   alarm.set(until + (purpose === "wait" ? answerSlackMs : 0));
-  let doubted = false;
+  let doubted = false, toldAt = -Infinity, last: CodeqError | undefined;
   try {
     for (let failures = 0; ; failures++) {
       const began = now();
       try {
         stop.signal.throwIfAborted();
-        return await attempt(stop.signal, until - began);
+        return await attempt(stop.signal, until - began, failures, last);
       } catch (error) {
         p.signal?.throwIfAborted();
         if (!(error instanceof CodeqError)) throw error;
+        last = error;
         doubted ||= inDoubt(error.fate);
         const keyed = purpose === "keyed" && doubted;
-        if (stop.signal.aborted || error.fate === "garbled" || !again[keyed ? "harmless" : purpose].has(error.fate)) {
+        if (stop.signal.aborted || !again[keyed ? "harmless" : purpose].has(error.fate)) {
           throw keyed && unanswered(error.fate) ? outcomeUnknown(error, sameKey) : error;
         }
         const took = now() - began, waited = error.fate === "late" && took >= 500;
@@ -75,6 +81,10 @@ export async function persist<T>(purpose: keyof typeof again, p: Patience, attem
         const pause = waited ? 0 : Math.max(0, pauseFor(failures, error) - took);
         const over = () => error.fate === "late" ? error : keyed ? outcomeUnknown(error, sameKey) : timeIsOver(p.timeoutMs, error);
         if (now() + pause >= until) throw over();
+        if (p.notice && now() - toldAt >= sayEveryMs) {
+          toldAt = now();
+          p.notice(`${error.message}; it is tried again`);
+        }
         await sleep(pause, stop.signal).catch((reason: unknown) => { throw p.signal?.aborted ? reason : over(); });
       }
     }

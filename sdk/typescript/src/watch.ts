@@ -123,7 +123,7 @@ export class Watch<S extends Subscription = Subscription> implements AsyncIterab
     this.#buffer = o.buffer ?? 10_000;
     this.#position = subscription.kind === "events" && subscription.from ? structuredClone(subscription.from) : undefined;
     this.#asked = this.#position && structuredClone(this.#position);
-    this.#dialer = new Dialer({ ...base, path: "/events", subprotocol: "codeq.events.v1", hello: () => ({ type: "hello" }) }, ["refused", "moved", "foreign"], base.notice);
+    this.#dialer = new Dialer({ ...base, path: "/events", subprotocol: "codeq.events.v1", hello: () => ({ type: "hello" }) }, "first", base.notice);
   }
 
   /** Behind the last event that was taken from this watch; undefined before it has connected, and for other kinds than events. */

@@ -111,7 +111,7 @@ export class Worker<C = unknown> {
     if (this.#handlers.size === 0) throw new TypeError("handlers names no command: give the worker at least one handler");
     this.#notice = base.notice;
     const hello = () => ({ type: "hello", workerId: o.name, maxMessageBytes: 4 << 20, ...(this.#resume ? { resume: this.#resume } : {}) });
-    this.#dialer = new Dialer({ ...base, path: "/session", subprotocol: "codeq.v1", hello }, [], base.notice);
+    this.#dialer = new Dialer({ ...base, path: "/session", subprotocol: "codeq.v1", hello }, "worker", base.notice);
     this.#reporter = {
       draining: this.#draining.signal,
       http: base.http,

@@ -224,6 +224,22 @@ test("a session moves to the server that leads, before it says hello", async (t)
   assert.equal(events.all.filter((e) => e.type === "disconnected").length, 0);
 });
 
+test("a pause that a server asks for is kept also beside other addresses", async (t) => {
+  const at = [], tried = gate();
+  const busy = createServer().on("upgrade", (_, socket) => {
+    socket.on("error", () => {}); // the other side ends it at once
+    if (at.push(Date.now()) === 2) tried.open();
+    const body = '{"error":"later","code":"overloaded","retryable":true}';
+    socket.end(`HTTP/1.1 503 Busy\r\nRetry-After: 1\r\nContent-Length: ${body.length}\r\n\r\n${body}`);
+  }).listen(0, "127.0.0.1");
+  await once(busy, "listening");
+  t.after(() => (busy.closeAllConnections(), busy.close()));
+  const { notices } = work(t, { handlers: { "r.p": () => ({}) } }, `http://127.0.0.1:${busy.address().port},${server.url}`);
+  await tried.opened;
+  assert(at[1] - at[0] >= 900, `the second try came after ${at[1] - at[0]} ms`);
+  assert.match(notices.join(), /later; it is tried again/);
+});
+
 test("the WebSocket of the platform is redirected, too", async (t) => {
   const child = node(t, `
     if (!globalThis.WebSocket) throw new Error("this platform has none");
