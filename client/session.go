@@ -25,12 +25,15 @@ type SessionOptions struct {
 	// GiveUpAfter is how long the session tries to connect, the first time and again.
 	// After it every unanswered request ends with the last error. 0 means for ever.
 	GiveUpAfter time.Duration
+	// NoWaitForSpace ends a request that is refused because the disk of the server is nearly full
+	// (storage_full) with that refusal. Without it the session repeats the request until there is space.
+	NoWaitForSpace bool
 }
 
 // Session posts and cancels tasks over one WebSocket, with up to 2,048 requests in
 // flight, and reconnects by itself. If an answer is lost, the session repeats a request
 // with an idempotency key and a cancel; any other request ends with ErrOutcomeUnknown. It
-// repeats every request that the server refuses for now. Make it with Client.Dial and end
+// repeats every request that the server refuses for now, unless the options say otherwise. Make it with Client.Dial and end
 // it with Close. All methods may be called from any goroutine.
 type Session struct {
 	loop   *sessionLoop

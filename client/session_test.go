@@ -262,6 +262,21 @@ func TestSessionRepeatsWhatWasRefusedForNow(t *testing.T) {
 	})
 }
 
+func TestSessionThatDoesNotWaitForSpaceGivesTheRefusalBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, p := newShop(t, SessionOptions{NoWaitForSpace: true})
+		s.post("1", "")
+		s.post("2", "key")
+		one, two := p.enqueue("1"), p.enqueue("2")
+		p.refuse(two.Ref, wire.CodeStorageFull)
+		p.refuse(one.Ref, wire.CodeOverloaded)
+		p.ok(p.enqueue("1").Ref) // every other refusal for now is waited for
+		s.want(answers{"1": "task", "2": "storage_full: because"})
+		s.session.Close()
+		p.closed()
+	})
+}
+
 func TestSessionCountsRefusalsOfOneBurstOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, p := newShop(t, SessionOptions{})

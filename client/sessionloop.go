@@ -117,7 +117,8 @@ func (p *sessionLoop) refused(frame *wire.ErrorFrame) {
 	if one == nil || !frame.Ref.Present {
 		return // the end of the link follows if it concerns the session
 	}
-	if !one.verb().again(frame.Err) || one.abandoned.Load() {
+	full := p.options.NoWaitForSpace && frame.Err.Code == wire.CodeStorageFull
+	if full || !one.verb().again(frame.Err) || one.abandoned.Load() {
 		p.finish(one, nil, frame.Err)
 		return
 	}

@@ -28,12 +28,13 @@ func (b *bulk) printAnswers() {
 	for next := range b.answers {
 		b.reword(&next)
 		b.count(next)
+		full := b.stopsAt(next)
 		switch {
 		case b.app.JSON:
 			b.answer(next, answerJSON(next))
 		case next.err == nil && b.app.Quiet:
 			b.answer(next, next.enqueued.TaskID.AppendTo(nil))
-		case next.err != nil:
+		case next.err != nil && !full: // the run ends with the sentence about the first line without space
 			b.step(func() { b.app.complain("line %d: %s", next.number, sentence(next.err)) })
 		}
 		b.progress(next.size)
@@ -67,6 +68,20 @@ func (b *bulk) reword(next *answer) {
 	default:
 		next.err = ofQueue(&b.template, next.err)
 	}
+}
+
+// stopsAt reports whether the server had no space for a line. Then no more lines are read: each would
+// be refused, until somebody frees space.
+func (b *bulk) stopsAt(next answer) bool {
+	var refusal *wire.Error
+	if !errors.As(next.err, &refusal) || refusal.Code != wire.CodeStorageFull {
+		return false
+	}
+	if b.full == nil || next.number < b.fullAt {
+		b.full, b.fullAt = next.err, next.number
+	}
+	b.stop(errDiskFull)
+	return true
 }
 
 func (b *bulk) count(next answer) {

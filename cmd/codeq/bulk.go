@@ -26,6 +26,9 @@ const (
 	waitersAtOnce = 8
 )
 
+// errDiskFull ends the reading of lines when the server refused one for want of space.
+var errDiskFull = errors.New("the disk of the server is full")
+
 // answer is how one line of a file ended.
 type answer struct {
 	number   int
@@ -40,9 +43,11 @@ type bulk struct {
 	app      *app
 	file     *lineFile
 	template wire.EnqueueRequest
-	keys     *lineKeys // nil for lines without keys
-	drawn    bool      // the name of the run was drawn here, so no earlier run has it
-	posted   bool      // a line was sent
+	keys     *lineKeys       // nil for lines without keys
+	drawn    bool            // the name of the run was drawn here, so no earlier run has it
+	posted   bool            // a line was sent
+	reading  context.Context // of the file; its cause is errDiskFull once a line was refused for want of space
+	stop     context.CancelCauseFunc
 	cut      context.CancelCauseFunc
 	answers  chan answer
 	room     chan struct{} // one element for each answer that may still come
@@ -55,18 +60,23 @@ type bulk struct {
 	unknown  int // sent, and not answered
 	// conflicts are the lines among failed for which the run has a task with other content.
 	conflicts int
-	ids       []wire.TaskID
+	// full is the refusal of the first line for which the server had no space, which is line fullAt.
+	full   error
+	fullAt int
+	ids    []wire.TaskID
 }
 
 // postFile posts one task for each line of the file.
 func (e *enqueueCmd) postFile(ctx context.Context, a *app, c *client.Client, template wire.EnqueueRequest) error {
-	file, err := openLines(ctx, e.File, a.in)
+	reading, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
+	file, err := openLines(reading, e.File, a.in)
 	if err != nil {
 		return err
 	}
 	defer file.close()
 	b := &bulk{
-		app: a, file: file, template: template,
+		app: a, file: file, template: template, reading: reading, stop: stop,
 		answers: make(chan answer, answerBacklog),
 		room:    make(chan struct{}, answerBacklog),
 	}
@@ -97,7 +107,7 @@ func (e *enqueueCmd) postFile(ctx context.Context, a *app, c *client.Client, tem
 
 // run posts the lines and prints the answers. It returns the error that stopped it early.
 func (b *bulk) run(ctx context.Context, c *client.Client) error {
-	session, err := c.Dial(ctx, client.SessionOptions{GiveUpAfter: giveUpAfter})
+	session, err := c.Dial(ctx, client.SessionOptions{GiveUpAfter: giveUpAfter, NoWaitForSpace: true})
 	if err != nil {
 		return err
 	}
@@ -112,17 +122,21 @@ func (b *bulk) run(ctx context.Context, c *client.Client) error {
 	session.Close()
 	close(b.answers)
 	printing.Wait()
+	if err == nil && b.full != nil {
+		err = fmt.Errorf("stopped at line %d: %w", b.fullAt, b.full)
+	}
 	if err != nil && b.unknown > 0 {
 		err = fmt.Errorf("%w; %s", err, b.unanswered())
 	}
 	return errors.Join(b.summary(), err)
 }
 
-// post reads the lines and posts them over the session.
+// post reads the lines and posts them over the session, until the file ends or the server has no
+// more space.
 func (b *bulk) post(ctx context.Context, session *client.Session) error {
 	for {
 		next, err := b.file.next()
-		if errors.Is(err, io.EOF) {
+		if errors.Is(err, io.EOF) || errors.Is(context.Cause(b.reading), errDiskFull) {
 			return nil
 		}
 		if err != nil {

@@ -22,9 +22,10 @@ const (
 	cliPage      = "../../docs/cli.md"
 	commandsHead = "| Command | Short | What it does |\n|---|---|---|\n"
 	exitHead     = "| Code | Name | When |\n|---|---|---|\n"
+	flagHead     = "| Argument or flag | Default | Meaning |\n|---|---|---|\n"
 )
 
-// The page of commands, and the tables of commands and exit codes in cli.md, are written from the same
+// The page of commands, and the tables of commands, common flags and exit codes in cli.md, are written from the same
 // table as the help. With -rewrite they are written; the text around the tables is written by hand.
 func TestThePagesOfCommandsAreFresh(t *testing.T) {
 	var c cli
@@ -34,6 +35,7 @@ func TestThePagesOfCommandsAreFresh(t *testing.T) {
 		t.Fatal(err)
 	}
 	page := withTable(t, string(got), commandsHead, commandRows(model))
+	page = withTable(t, page, flagHead, rowsOf(nil, model.Flags))
 	fresh(t, cliPage, withTable(t, page, exitHead, exitRows()))
 	fresh(t, commandsPage, commandsText(model))
 }
@@ -119,6 +121,14 @@ func flagTable(n *kong.Node) string {
 }
 
 func tableOf(args []*kong.Positional, flags []*kong.Flag) string {
+	if rows := rowsOf(args, flags); rows != "" {
+		return "\n" + flagHead + rows
+	}
+	return ""
+}
+
+// rowsOf is a row for each argument and flag.
+func rowsOf(args []*kong.Positional, flags []*kong.Flag) string {
 	var b strings.Builder
 	for _, a := range args {
 		fmt.Fprintf(&b, "| `%s` | %s | %s |\n", a.Summary(), byDefault(a), cell(a.Help))
@@ -146,10 +156,7 @@ func tableOf(args []*kong.Positional, flags []*kong.Flag) string {
 		}
 		fmt.Fprintf(&b, "| `%s` | %s | %s |\n", name, byDefault(f.Value), cell(help))
 	}
-	if b.Len() == 0 {
-		return ""
-	}
-	return "\n| Argument or flag | Default | Meaning |\n|---|---|---|\n" + b.String()
+	return b.String()
 }
 
 func byDefault(v *kong.Value) string {

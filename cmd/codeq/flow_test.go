@@ -24,9 +24,15 @@ type house struct {
 
 func newHouse(t *testing.T) *house {
 	t.Helper()
-	s, err := server.Open(server.Options{
+	return houseOf(t, server.Options{
 		DataDir: filepath.Join(t.TempDir(), "data"), Listen: "127.0.0.1:0", Log: zerolog.Nop(), Version: "of the test",
 	})
+}
+
+// houseOf serves with those options until the test ends.
+func houseOf(t *testing.T, o server.Options) *house {
+	t.Helper()
+	s, err := server.Open(o)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -71,14 +71,24 @@ func (a *api) claim(c *call, req *wire.ClaimRequest, form func([]*shard.Granted)
 		return refuse(cmp.Or(refusal, notLeaderError))
 	case c.r.Context().Err() != nil:
 		return answer{abort: true}
-	case a.grantsStopped():
-		return refuse(noGrantError)
+	}
+	if full := a.grantsStopped(); full != nil {
+		return refuse(full)
 	}
 	return answer{status: http.StatusNoContent}
 }
 
-// grantsStopped reports whether no task is delivered because the disk is nearly full.
-func (a *api) grantsStopped() bool { return a.o.Store.Guard().Level() >= store.NoGrant }
+// grantsStopped is the refusal while the disk guard lets no task be delivered, which says what else it
+// refuses, and nil while tasks are delivered.
+func (a *api) grantsStopped() *wire.Error {
+	switch level := a.o.Store.Guard().Level(); {
+	case level >= store.OnlyDelete:
+		return onlyDeleteError
+	case level >= store.NoGrant:
+		return noGrantError
+	}
+	return nil
+}
 
 // stillAllowed checks the credential again after a wait.
 func stillAllowed(who *auth.Principal, granted []*shard.Granted, nowMs int64) bool {

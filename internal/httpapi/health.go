@@ -18,8 +18,8 @@ func (a *api) getReady(*call) answer {
 	if a.o.Ready != nil && !a.o.Ready() {
 		return refuse(drainingError)
 	}
-	if a.grantsStopped() {
-		ans := refuse(noGrantError)
+	if full := a.grantsStopped(); full != nil {
+		ans := refuse(full)
 		ans.status = http.StatusServiceUnavailable // probes read it as not ready
 		return ans
 	}
