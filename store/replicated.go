@@ -42,6 +42,11 @@ type replication struct {
 // called by Apply itself, with the number of the batch. Close ends it and leaves the
 // database open; until then Swap waits.
 func (s *Store) Lead(r Replicator, synced func(shard int, upTo uint64)) (*Store, error) {
+	return s.over(r, synced)
+}
+
+// over is another store over the database.
+func (s *Store) over(r Replicator, synced func(shard int, upTo uint64)) (*Store, error) {
 	s.leading.RLock()
 	lead := &Store{
 		options: s.options, shards: s.shards, secret: s.secret, creationID: s.creationID,
@@ -54,6 +59,41 @@ func (s *Store) Lead(r Replicator, synced func(shard int, upTo uint64)) (*Store,
 		return nil, errors.Join(err, lead.Close())
 	}
 	return lead, nil
+}
+
+// Look is the store of a node that follows for one read, whose figures are those of this moment.
+// Nothing may be written through it. It reads the counters of all queues. Close ends it and leaves
+// the database open; until then Swap waits. Any goroutine.
+func (s *Store) Look() (*Store, error) {
+	look, err := s.over(nil, nil)
+	if err != nil {
+		return nil, err
+	}
+	for _, sp := range look.spans {
+		if err := sp.publishCounters(); err != nil {
+			return nil, errors.Join(err, look.Close())
+		}
+	}
+	return look, nil
+}
+
+// publishCounters publishes what the database has. Nobody else has the span yet.
+func (sp *Span) publishCounters() error {
+	var queues []QueueState
+	err := sp.view.scanFamily(record.FamilyCounters, func(p *record.Key, value []byte) error {
+		q, err := sp.view.names(p.Queue)
+		state := QueueState{Key: q}
+		switch {
+		case err != nil && !isDamaged(err):
+			return err
+		case q == (record.QueueKey{}) || record.ParseCounters(value, &state.Counters) != nil:
+			return nil // the next leader repairs it
+		}
+		queues = append(queues, state)
+		return nil
+	})
+	sp.published.set(queues)
+	return err
 }
 
 // Takeover says whether the store is that of a node that has taken the lead of a cluster, and

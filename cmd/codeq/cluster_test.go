@@ -2,9 +2,13 @@ package main
 
 import (
 	"encoding/json"
+	"errors"
+	"io"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -175,6 +179,35 @@ func TestThreeProcessesAreACluster(t *testing.T) {
 	m.status(m.urls(), "three vote again", func(s *wire.ClusterStatus) bool { return s.Voters == 3 && s.MayLose == 1 })
 	if said, done := m.codeq("cluster", "join", token, "--data", t.TempDir(), "--address", "127.0.0.1:9"); done || !strings.Contains(said, "each counts once") {
 		t.Errorf("a token counts twice: %s", said)
+	}
+	m.alone(made)
+}
+
+// alone asks the last node of three for a task that was made: it says what it has to who is content
+// with that, and that no node leads to others.
+func (m *machines) alone(made string) {
+	m.t.Helper()
+	m.nodes[0].Kill()
+	m.nodes[1].Kill()
+	last, id := m.nodes[2], strings.TrimSpace(made[strings.LastIndexAny(strings.TrimSpace(made), "\n")+1:])
+	for _, c := range []struct{ read, says string }{{"stale", `"id":"` + id + `"`}, {"", `"code":"not_leader"`}} {
+		r, err := http.NewRequest(http.MethodGet, last.URL()+"/v1/codeq/tasks/"+id, nil)
+		if err != nil {
+			m.t.Fatal(err)
+		}
+		r.Header.Set("Codeq-Read", c.read)
+		response, err := http.DefaultClient.Do(r)
+		if err != nil {
+			m.t.Fatal(err)
+		}
+		body, err := io.ReadAll(response.Body)
+		if err := errors.Join(err, response.Body.Close()); err != nil {
+			m.t.Fatal(err)
+		}
+		age, isAge := strconv.Atoi(response.Header.Get("Codeq-Read-Age"))
+		if !strings.Contains(string(body), c.says) || (isAge == nil) != (c.read == "stale") || age < 0 || age > 60_000 {
+			m.t.Errorf("Codeq-Read: %q: %d %s, %v", c.read, response.StatusCode, body, response.Header)
+		}
 	}
 }
 

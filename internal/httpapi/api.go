@@ -145,7 +145,7 @@ type api struct {
 // not answer HEAD. query names the allowed parameters; anyQuery allows all, for probes and
 // scrapers. holds is the share of an answer that can be large until it is made; with echoes
 // the answer is as large as the body of the request. contents says that its answer is the contents
-// of tasks. A body that streams is the handler's to bound.
+// of tasks. A body that streams is the handler's to bound. A stale one is for requests that TakesStale.
 type verb struct {
 	method   string
 	scope    string
@@ -157,6 +157,7 @@ type verb struct {
 	echoes   bool
 	contents bool
 	streams  bool
+	stale    bool
 	handle   func(c *call) answer
 }
 
@@ -207,13 +208,13 @@ func (a *api) resources() []resource {
 		{base + "/tasks/{id}", []verb{{method: http.MethodGet, holds: anyBytes, handle: a.getTask}}},
 		{base + "/tasks/{id}/cancel", []verb{{method: http.MethodPost, scope: auth.ScopeProduce, handle: onTask(a, mailbox.ClassKeep, parseVerb, shard.Cancel)}}},
 		{base + "/tasks/{id}/result", []verb{
-			{method: http.MethodGet, query: []string{"waitSeconds"}, contents: true, holds: anyBytes, handle: a.getResult},
+			{method: http.MethodGet, query: resultQuery, contents: true, holds: anyBytes, handle: a.getResult},
 			{method: http.MethodPost, scope: auth.ScopeResult, handle: onDeliveryAfter(a, wire.ParseResultRequest, a.putContents, resultMessage)},
 		}},
 		{base + "/admin/queues", []verb{{method: http.MethodGet, scope: auth.ScopeView, holds: anyBytes, query: []string{"system"}, handle: a.getQueues}}},
 		{base + "/admin/queues/{command}/tasks", []verb{{
 			method: http.MethodGet, scope: auth.ScopeView, holds: pageBytes, handle: a.getTasks,
-			query: []string{"state", "limit", "cursor", "status", "worker", "error", "cause"},
+			query: tasksQuery,
 		}}},
 		{base + "/admin/queues/{command}", []verb{
 			{method: http.MethodGet, scope: auth.ScopeView, handle: a.getQueue},
@@ -235,7 +236,7 @@ func (a *api) resources() []resource {
 			query: wire.BulkParameters(wire.BulkDead),
 		}}},
 		{base + "/admin/queues/{command}/dlq/reasons", []verb{{
-			method: http.MethodGet, scope: auth.ScopeView, contents: true, holds: pageBytes, handle: a.getReasons, query: []string{"limit", "cursor", "cause"},
+			method: http.MethodGet, scope: auth.ScopeView, contents: true, holds: pageBytes, handle: a.getReasons, query: reasonsQuery,
 		}}},
 		{base + "/admin/tasks", []verb{{
 			method: http.MethodGet, scope: auth.ScopeView, holds: pageBytes, handle: a.findTasks,
@@ -293,6 +294,10 @@ func (a *api) mount(resources []resource) {
 	for _, res := range resources {
 		allow, known := res.allow(), a.newRoute(res.pattern)
 		a.mux.HandleFunc(res.pattern, func(w http.ResponseWriter, r *http.Request) {
+			if res.verbs[0].stale && !TakesStale(r) {
+				a.serve(w, r, a.nowhere, a.fallback)
+				return
+			}
 			a.serve(w, r, known, func(c *call) answer {
 				if ans, isOne := a.preflight(c, &res); isOne {
 					return ans

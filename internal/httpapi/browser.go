@@ -20,8 +20,8 @@ var (
 	onlyTLS = []string{"max-age=31536000"}
 
 	varyOrigin = []string{"Origin"}
-	exposed    = []string{"Idempotent-Replayed, Location, Preference-Applied, RateLimit, RateLimit-Policy, Retry-After, " + headerLeader + ", " + headerRequestID}
-	mayBeAsked = []string{"Authorization, Content-Type, Last-Event-ID, Prefer, Traceparent, Tracestate, " + headerTenant + ", " + headerRequestID}
+	exposed    = []string{"Idempotent-Replayed, Location, Preference-Applied, RateLimit, RateLimit-Policy, Retry-After, " + headerLeader + ", " + headerReadAge + ", " + headerRequestID}
+	mayBeAsked = []string{"Authorization, Content-Type, Last-Event-ID, Prefer, Traceparent, Tracestate, " + headerRead + ", " + headerTenant + ", " + headerRequestID}
 	askedFor   = []string{"600"} // seconds
 )
 

@@ -3,6 +3,7 @@ package httpapi
 import (
 	"context"
 	"net/http"
+	"time"
 
 	"github.com/rs/zerolog"
 
@@ -43,18 +44,20 @@ type FollowerOptions struct {
 	Ready func() bool
 	// WriteMetrics adds the figures of the server to a page of metrics.
 	WriteMetrics func(p *meter.Page)
-	// Auth says who may have a backup of Store.
+	// Auth says who may have a backup of Store and read it.
 	Auth  auth.Authenticator
 	Store *store.Store
+	// Age is how old what Store has may be.
+	Age func() time.Duration
 }
 
 // NewFollower makes the handler of a node that does not lead: it answers health, readiness,
-// version, metrics and backup, has the pages, and passes everything else to the leader. Any
+// version, metrics, backup and what TakesStale, has the pages, and passes everything else to the leader. Any
 // goroutine may call NewFollower and the handler.
 func NewFollower(o *FollowerOptions) http.Handler {
 	a := &api{o: Options{Log: o.Log, Version: o.Version, Guard: o.Guard, Site: Site{Pages: o.Pages}, Ready: o.Ready, WriteMetrics: o.WriteMetrics, Auth: o.Auth, Store: o.Store}, mux: http.NewServeMux()}
 	a.fallback = func(c *call) answer { return a.passOn(c, o.Pass) }
-	a.mount([]resource{
+	a.mount(append(a.stale(o), []resource{
 		a.backups(),
 		{"/healthz", []verb{{method: http.MethodGet, public: true, anyQuery: true, handle: getHealth}}},
 		{"/readyz", []verb{{method: http.MethodGet, public: true, anyQuery: true, handle: a.followerReady}}},
@@ -63,7 +66,7 @@ func NewFollower(o *FollowerOptions) http.Handler {
 			c.w.Header().Set("Content-Type", meter.ContentType)
 			return okay(a.scrape.page(a.writeOwnMetrics))
 		}}}},
-	})
+	}...))
 	return a
 }
 

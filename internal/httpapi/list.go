@@ -17,6 +17,9 @@ const (
 	listMostBytes = 2 << 20
 )
 
+// tasksQuery are the parameters of getTasks.
+var tasksQuery = []string{"state", "limit", "cursor", "status", "worker", "error", "cause"}
+
 // listStates are the states by their names in a query.
 var listStates = map[string]store.ListState{
 	"ready": store.ListReady, "delayed": store.ListDelayed, "inProgress": store.ListInProgress,

@@ -22,7 +22,9 @@ func (a *api) readQueue(c *call) (*wire.QueueFigures, answer) {
 	if err = a.durable(c, err); err != nil {
 		return nil, a.failedRead(c, err)
 	}
-	figures.Effective = a.o.Engine.Effective(c.queue.Command, figures.Settings)
+	if a.o.Engine != nil {
+		figures.Effective = a.o.Engine.Effective(c.queue.Command, figures.Settings)
+	}
 	return figures, answer{}
 }
 

@@ -18,10 +18,13 @@ const (
 	reasonsMostBytes = 2 << 20
 )
 
+// reasonsQuery are the parameters of getReasons.
+var reasonsQuery = []string{"limit", "cursor", "cause"}
+
 // getReasons groups the dead letters of one queue by error and cause. Each answer groups the
 // next part of the letters, newest first, and has the most frequent reason first.
 func (a *api) getReasons(c *call) answer {
-	query, refusal := c.reasonsQuery()
+	query, refusal := c.reasonsOf()
 	if refusal != nil {
 		return refuse(refusal)
 	}
@@ -37,7 +40,7 @@ func (a *api) getReasons(c *call) answer {
 	return okay(append(appendCursorMember(body, encodeCursor(c.queue, store.ListDead, page.Places)), '}'))
 }
 
-func (c *call) reasonsQuery() (*store.ListQuery, *wire.Error) {
+func (c *call) reasonsOf() (*store.ListQuery, *wire.Error) {
 	limit, refusal := c.integer("limit", reasonsDefault, 1, reasonsMostRead)
 	if refusal != nil {
 		return nil, refusal

@@ -9,13 +9,17 @@ import (
 	"codeq/wire"
 )
 
-// getResult answers with the outcome of a task, and waits for it up to waitSeconds.
+// resultQuery are the parameters of getResult.
+var resultQuery = []string{"waitSeconds"}
+
+// getResult answers with the outcome of a task, and waits for it up to waitSeconds if
+// shards are here.
 func (a *api) getResult(c *call) answer {
 	seconds, refusal := c.integer("waitSeconds", 0, 0, wire.MaxWaitSeconds)
 	if refusal != nil {
 		return refuse(refusal)
 	}
-	if seconds == 0 {
+	if seconds == 0 || a.o.Engine == nil {
 		ans, _ := a.readResult(c)
 		return ans
 	}
@@ -84,7 +88,7 @@ func (a *api) resultOf(c *call) (*wire.Task, *wire.ResultRecord, answer) {
 	id := c.taskID
 	task, record, err := a.o.Store.ReadResult(c.who.Tenant, id)
 	if err == nil {
-		err = a.o.Store.WaitDurable(c.r.Context(), a.o.Engine.ShardOf(id))
+		err = a.o.Store.WaitDurable(c.r.Context(), a.shardOf(id))
 	}
 	switch {
 	case err != nil:

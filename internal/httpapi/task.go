@@ -39,7 +39,7 @@ func (c *call) appendTask(dst []byte, task *wire.Task) []byte {
 func (a *api) readTask(c *call) (*wire.Task, answer) {
 	task, err := a.o.Store.ReadTask(c.who.Tenant, c.taskID)
 	if err == nil {
-		err = a.o.Store.WaitDurable(c.r.Context(), a.o.Engine.ShardOf(c.taskID))
+		err = a.o.Store.WaitDurable(c.r.Context(), a.shardOf(c.taskID))
 	}
 	if err != nil {
 		return nil, a.failedRead(c, err)
@@ -52,6 +52,9 @@ func (a *api) readTask(c *call) (*wire.Task, answer) {
 	}
 	return task, answer{}
 }
+
+// shardOf is the shard that has a task.
+func (a *api) shardOf(id wire.TaskID) int { return wire.ShardOfTask(id, a.o.Store.Shards()) }
 
 // getQueues answers with the figures of all queues of the tenant that the credential may see;
 // of those of the server only with system=true.

@@ -15,10 +15,13 @@ const explainTries = 3
 
 // explained asks the shard of a task why it waits, or when its lease ends, and adds that to
 // the task if store and shard mean the same moment. The task stays without it if the mailbox
-// is full or the task changed explainTries times. Without a task the answer says why.
+// is full, the task changed explainTries times or this node has no shards. Without a task the answer
+// says why.
 func (a *api) explained(c *call, task *wire.Task) (*wire.Task, answer) {
 	for range explainTries {
 		switch {
+		case a.o.Engine == nil:
+			return task, answer{}
 		case task.Status == wire.StatusInProgress && a.addLeases(c, task), task.Status.Terminal():
 			return task, answer{}
 		case task.Status == wire.StatusPending:
@@ -75,8 +78,12 @@ func (a *api) addTarget(c *call, task *wire.Task) {
 
 // addLeases adds to the tasks in progress when their leases and runs end, which only their
 // shards know: one message for each shard. It reports false if a task has another delivery
-// now, or none. The tasks of a shard whose mailbox is full stay without it.
+// now, or none. The tasks of a shard whose mailbox is full, and all where no shards are, stay
+// without it.
 func (a *api) addLeases(c *call, tasks ...*wire.Task) bool {
+	if a.o.Engine == nil {
+		return true
+	}
 	posts := make([]batchPost, a.o.Engine.Shards())
 	ids := make([][]wire.TaskID, len(posts))
 	missing := make(map[wire.TaskID]*wire.Task)

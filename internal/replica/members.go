@@ -42,6 +42,19 @@ type Member struct {
 	Voter       bool
 }
 
+// Age is how old what the database here has may be: the time since the leader was heard of, and, if a
+// majority has more, that since the leader wrote the last entry here, by its clock.
+func (n *Node) Age() time.Duration {
+	age := time.Duration(-1)
+	if at := n.raft.LastContact(); !at.IsZero() {
+		age = time.Since(at)
+	}
+	if age < 0 || n.raft.CommitIndex() > max(n.machine.applied.Load(), n.machine.members.Load()) {
+		age = max(age, time.Since(time.UnixMilli(n.machine.latest.Load().nowMs)))
+	}
+	return max(0, age)
+}
+
 // Status asks nobody else. The members are those that this node knows.
 func (n *Node) Status() (Status, error) {
 	s := Status{

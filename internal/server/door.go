@@ -4,6 +4,8 @@ import (
 	"net/http"
 	"strings"
 	"time"
+
+	"codeq/internal/httpapi"
 )
 
 // waitsForLeader is how long a request waits at a node until a leader is known. An election takes
@@ -23,9 +25,9 @@ type door struct {
 func (d *door) ServeHTTP(w http.ResponseWriter, r *http.Request) { d.admit(w, r, nil) }
 
 // admit serves a request once this node leads or knows who does, but not by a handler that has sent
-// it here.
+// it here. One that reads what this node has waits for none.
 func (d *door) admit(w http.ResponseWriter, r *http.Request, not http.Handler) {
-	if strings.HasPrefix(r.URL.Path, apiPath) {
+	if strings.HasPrefix(r.URL.Path, apiPath) && !httpapi.TakesStale(r) {
 		late := time.NewTimer(waitsForLeader)
 		defer late.Stop()
 		for waits := true; waits; {

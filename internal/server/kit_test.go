@@ -47,6 +47,8 @@ type site struct {
 	token string
 	// via is the address of a node that passes requests to the server; "" is the server itself.
 	via string
+	// stale asks for what the node has by itself.
+	stale bool
 	// killed says that the server was stopped without time for anybody.
 	killed bool
 }
@@ -123,6 +125,9 @@ func (x *site) ask(method, path, body string) answer {
 	}
 	if x.token != "" {
 		r.Header.Set("Authorization", "Bearer "+x.token)
+	}
+	if x.stale {
+		r.Header.Set("Codeq-Read", "stale")
 	}
 	response, err := x.http.Do(r)
 	if err != nil {

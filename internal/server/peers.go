@@ -63,7 +63,7 @@ func (l raftLayer) Dial(at raft.ServerAddress, within time.Duration) (net.Conn, 
 func (s *Server) newFollower() http.Handler {
 	return httpapi.NewFollower(&httpapi.FollowerOptions{
 		Log: s.o.Log, Version: s.o.Version, Guard: s.guard, Pages: s.pages, Pass: s.peers.Pass, Ready: s.peers.KnowsLeader, WriteMetrics: s.writeFollower,
-		Auth: s.auth, Store: s.cluster.store,
+		Auth: s.auth, Store: s.cluster.store, Age: s.node.Age,
 	})
 }
 

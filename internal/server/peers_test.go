@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"io"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -119,7 +120,7 @@ func behind(t *testing.T, x *site) *site {
 	}
 	h := httpapi.NewFollower(&httpapi.FollowerOptions{
 		Log: zerolog.Nop(), Version: "test", Guard: guard, Pages: x.server.pages, Pass: follower.Pass, Ready: follower.KnowsLeader,
-		WriteMetrics: x.server.writeFollower, Auth: x.server.auth, Store: x.server.store,
+		WriteMetrics: x.server.writeFollower, Auth: x.server.auth, Store: x.server.store, Age: func() time.Duration { return 1500 * time.Millisecond },
 	})
 	serve(t, follower, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { h.ServeHTTP(w, httpapi.Passed(r)) }), all)
 	front := httptest.NewServer(h)
@@ -177,6 +178,53 @@ func TestANodeThatFollowsTakesEveryRequest(t *testing.T) {
 	}
 	if got := y.ask("GET", "/v1/codeq/admin/queues", "").header.Get("Codeq-Leader"); got != "http://leader.example:8080" {
 		t.Errorf("the leader is told as %q", got)
+	}
+}
+
+// With Codeq-Read: stale a node that follows answers what it has, without the leader, and says how old
+// that may be. What the leader alone knows is left out, or passed on.
+func TestANodeThatFollowsAnswersStaleReads(t *testing.T) {
+	f := newTokenFile(t)
+	one, two := f.addAll("one"), f.addAll("two")
+	x := openGuarded(f, io.Discard).as(one)
+	y := behind(t, x)
+	y.stale = true
+	done, ready := x.post(okTask), x.post(`{"command":"d","payload":2}`)
+	if a := x.ask("POST", "/v1/codeq/tasks/"+done.ID.String()+"/cancel", ""); a.status != http.StatusOK {
+		t.Fatalf("cancel: %v", a)
+	}
+	for _, path := range []string{
+		"/tasks/" + done.ID.String(), "/tasks/" + done.ID.String() + "/result", "/tasks/" + ready.ID.String() + "/result?waitSeconds=60", "/admin/queues",
+		"/admin/queues/c/tasks?state=done", "/admin/queues/c/tasks?state=ready&limit=1", "/admin/queues/c/dlq/reasons",
+	} {
+		path = "/v1/codeq" + path
+		at, by := x.ask("GET", strings.TrimSuffix(path, "?waitSeconds=60"), ""), y.ask("GET", path, "")
+		if at.status != by.status || at.body != by.body || by.header.Get("Codeq-Read-Age") != "1500" || at.header.Get("Codeq-Read-Age") != "" {
+			t.Errorf("%s: the leader says %v, the other node %v", path, at, by)
+		}
+		if head := y.ask("HEAD", path, ""); head.status != by.status || head.body != "" {
+			t.Errorf("HEAD %s: %v", path, head)
+		}
+		if a := y.as(two).ask("GET", path, ""); strings.Contains(a.body, `"command":`) {
+			t.Errorf("%s: another tenant is told %v", path, a)
+		}
+		if a := y.as("cq_no").ask("GET", path, ""); a.status != http.StatusUnauthorized {
+			t.Errorf("%s: anybody is told %v", path, a)
+		}
+	}
+	for path, less := range map[string]string{"/tasks/" + ready.ID.String(): `,"waiting":`, "/admin/queues/d": `,"effective":`} {
+		at, by := x.ask("GET", "/v1/codeq"+path, ""), y.ask("GET", "/v1/codeq"+path, "")
+		if short, _, has := strings.Cut(at.body, less); !has || !strings.HasPrefix(by.body, short) || strings.Contains(by.body, less) {
+			t.Errorf("%s: the leader says %v, the other node %v", path, at, by)
+		}
+	}
+	// The leader answers what no other node can, and every change.
+	for _, c := range []struct{ method, path, body string }{
+		{"GET", "/admin/sessions", ""}, {"GET", "/admin/tasks?command=c", ""}, {"POST", "/tasks", okTask}, {"POST", "/tasks/" + done.ID.String() + "/result", `{"status":"COMPLETED"}`},
+	} {
+		if a := y.ask(c.method, "/v1/codeq"+c.path, c.body); a.header.Get("Codeq-Read-Age") != "" || a.status >= http.StatusInternalServerError {
+			t.Errorf("%s %s: %v", c.method, c.path, a)
+		}
 	}
 }
 
