@@ -195,7 +195,7 @@ func (l *loop) pause(refusal *wire.Error, what string) {
 	if !l.pauseEnd.IsZero() {
 		return
 	}
-	l.putOff, l.pauseEnd = refusal, time.Now().Add(pause(l.refusals, refusal))
+	l.putOff, l.pauseEnd = refusal, time.Now().Add(pause(l.refusals, 0, refusal))
 	if l.refusals++; l.refusals == 4 {
 		l.client.notice(what + " and is asked again: " + refusal.Sentence)
 	}

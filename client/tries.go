@@ -189,9 +189,9 @@ func Unanswered(err error) bool {
 // maxAdvice bounds the pause that a server can ask for.
 const maxAdvice = 10 * maxBackoff
 
-// pause is the wait after a number of failures in a row: the backoff, or longer if the
-// answer asked for that.
-func pause(failures int, err error) time.Duration {
+// pause is the wait after a number of failures in a row, the last of which took a time: the
+// backoff from its start, or longer if its answer asked for that.
+func pause(failures int, took time.Duration, err error) time.Duration {
 	var advice time.Duration
 	var refusal *wire.Error
 	var f *failed
@@ -201,7 +201,7 @@ func pause(failures int, err error) time.Duration {
 	case errors.As(err, &f):
 		advice = f.after
 	}
-	return max(backoff(failures), min(advice, maxAdvice))
+	return max(backoff(failures)-took, min(advice, maxAdvice))
 }
 
 // waitForever is longer than any program runs.
@@ -221,8 +221,8 @@ func (t *teller) say(c *Client, what string) {
 }
 
 // persist calls try until the table says that its error is final, until ctx ends, or until
-// waitFor is over; try gets the rest of waitFor. A pause counts from the start of a try, so
-// that a long try is followed by the next one at once. The error says what happened last.
+// waitFor is over; try gets the rest of waitFor. After a long try the next one comes at once,
+// unless its answer asks for a pause. The error says what happened last.
 func (c *Client) persist(ctx context.Context, v verb, waitFor time.Duration, try func(left time.Duration) error) error {
 	began := time.Now()
 	until := began.Add(waitFor)
@@ -240,7 +240,7 @@ func (c *Client) persist(ctx context.Context, v verb, waitFor time.Duration, try
 		case fateOf(err) != late:
 			told.say(c, inWords(err)+"; it is tried again")
 		}
-		rest := min(pause(failures, err)-took, time.Until(until))
+		rest := min(pause(failures, took, err), time.Until(until))
 		if cause := sleep(ctx, rest); cause != nil {
 			return c.last(ctx, v, waitFor, fmt.Errorf("%w; what happened last: %s", cause, inWords(err)))
 		}

@@ -286,3 +286,24 @@ func TestN07ThePauseThatAnAnswerAsksForIsKept(t *testing.T) {
 		})
 	}
 }
+
+// A pause counts from the start of a try, and one that the answer asks for from the answer.
+func TestN07APauseThatASlowAnswerAsksForIsKept(t *testing.T) {
+	for after, want := range map[int]time.Duration{0: 0, 2: 2 * time.Second} {
+		synctest.Test(t, func(t *testing.T) {
+			c, _ := scripted(t)
+			var answered time.Time
+			err := c.persist(context.Background(), firstLink, time.Hour, func(time.Duration) error {
+				if !answered.IsZero() {
+					return nil
+				}
+				time.Sleep(time.Second) // in a bubble
+				answered = time.Now()
+				return &wire.Error{Code: wire.CodeOverloaded, RetryAfterSeconds: after}
+			})
+			if rest := time.Since(answered); err != nil || rest != want {
+				t.Errorf("asked for %d s, the next try came after %s (%v), want %s", after, rest, err, want)
+			}
+		})
+	}
+}

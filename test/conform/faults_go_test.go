@@ -76,7 +76,7 @@ var goFaults = []fault{
 	{"strange/outcome-put-off", "client/tries.go", "	harmlessFrame: putOff | away | internal,\n", "	harmlessFrame: putOff | away,\n"},
 	{"strange/heartbeat-refused", "client/answers.go", "			l.beatAt = time.Now().Add(min(backoff(0), l.worker.options.Lease/6))\n", "			l.beatAt = time.Now().Add(time.Hour)\n"},
 	{"strange/token-changes", "client/redirect.go", "		token = strings.TrimSpace(said)\n", "		if c.token == \"\" {\n			c.token = said\n		}\n		token = c.token\n"},
-	{"strange/connect-put-off", "client/tries.go", "	return max(backoff(failures), min(advice, maxAdvice))\n", "	return max(backoff(failures), min(advice, 0))\n"},
+	{"strange/connect-put-off", "client/tries.go", "	return max(backoff(failures)-took, min(advice, maxAdvice))\n", "	return max(backoff(failures)-took, min(advice, 0))\n"},
 
 	{"way/session-redirected way/post-redirected", "client/redirect.go", "	case status != http.StatusTemporaryRedirect && status != http.StatusPermanentRedirect:\n", "	case status != http.StatusPermanentRedirect:\n"},
 	{"way/session-moved way/post-moved", "client/redirect.go", "	case status != http.StatusTemporaryRedirect && status != http.StatusPermanentRedirect:\n", "	case status == http.StatusSeeOther:\n"},

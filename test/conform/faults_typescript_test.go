@@ -67,7 +67,7 @@ var typescriptFaults = []fault{
 	{"strange/outcome-put-off", "src/retry.ts", `frame: new Set<Fate>(["putOff", "away", "internal"])`, `frame: new Set<Fate>(["putOff", "away"])`},
 	{"strange/heartbeat-refused", "src/worker.ts", "this.#beatAt = now() + Math.min(backoff(0), (this.#options.leaseSeconds * 1000) / 6);", "this.#beatAt = Infinity;"},
 	{"strange/token-changes", "src/http.ts", "await this.tokenOf()", "(this.said ??= await this.tokenOf())"},
-	{"strange/connect-put-off", "src/retry.ts", "Math.max(backoff(failures), Math.min(asked, 50_000))", "backoff(failures)"},
+	{"strange/connect-put-off", "src/retry.ts", "Math.max(backoff(failures) - tookMs, Math.min(asked, 50_000))", "Math.max(0, backoff(failures) - tookMs)"},
 	{"way/session-redirected way/post-redirected", "src/http.ts", "if (status !== 307 && status !== 308)", "if (status !== 308)"},
 	{"way/session-moved way/post-moved", "src/http.ts", "if (status !== 307 && status !== 308)", "if (status === 303)"},
 	{"way/session-in-a-circle", "src/http.ts", "const maxHops = 5;", "const maxHops = 20;"},

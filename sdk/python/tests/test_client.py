@@ -16,6 +16,7 @@ from datetime import datetime, timedelta, timezone
 import support
 from support import Case, Line, Server, codeq
 
+from codeq import errors
 from codeq.http1 import Transport, parse
 from codeq.websocket import accept_for
 
@@ -150,6 +151,19 @@ class Trouble(Case):
             with self.assertRaisesRegex(codeq.Error, "the provider is away") as caught:
                 await queue.enqueue("a")
         self.assertEqual(caught.exception.code, "unreachable")
+
+    async def test_a_pause_that_a_slow_answer_asks_for_is_kept(self) -> None:
+        answered = 0.0
+
+        async def attempt(_: float) -> float:
+            nonlocal answered
+            if answered:
+                return time.monotonic() - answered
+            await asyncio.sleep(0.35)  # longer than the first backoff
+            answered = time.monotonic()
+            raise codeq.Error("later", code="overloaded", retry_after=0.4, fate=errors.PUT_OFF)
+
+        self.assertGreater(await errors.persist(errors.FIRST_LINK, math.inf, attempt), 0.39)
 
     async def test_a_key_waits_for_a_server_that_starts(self) -> None:
         port = support.free_port()

@@ -29,10 +29,10 @@ export function backoff(failures: number): number {
   return Math.min(200 * 2 ** Math.min(failures, 5), 5000) * (0.5 + Math.random());
 }
 
-/** pauseFor is the pause after an error: the backoff, or longer if the answer asked for that, up to 50 s. @internal */
-export function pauseFor(failures: number, error: unknown): number {
+/** pauseFor is the pause after an error of a try that took so long: the backoff from its start, or longer if the answer asked for that, up to 50 s. @internal */
+export function pauseFor(failures: number, error: unknown, tookMs = 0): number {
   const asked = error instanceof CodeqError ? error.retryAfterMs ?? 0 : 0;
-  return Math.max(backoff(failures), Math.min(asked, 50_000));
+  return Math.max(backoff(failures) - tookMs, Math.min(asked, 50_000));
 }
 
 const sayEveryMs = 30_000;
@@ -52,7 +52,7 @@ const answerSlackMs = 5000;
 
 /**
  * persist tries until the table calls an error final, the signal ends, or the time is over. A pause counts
- * from the start of a try. `attempt` gets a signal that ends with that of the caller and with the time, the time that is
+ * from the start of a try, and one that an answer asks for from the answer. `attempt` gets a signal that ends with that of the caller and with the time, the time that is
  * left, and how the tries before went. @internal
  */
 export async function persist<T>(purpose: keyof typeof again, p: Patience, attempt: (signal: AbortSignal, leftMs: number, failures: number, last: CodeqError | undefined) => Promise<T>): Promise<T> {
@@ -78,7 +78,7 @@ export async function persist<T>(purpose: keyof typeof again, p: Patience, attem
         }
         const took = now() - began, waited = error.fate === "late" && took >= 500;
         if (waited) failures = 0;
-        const pause = waited ? 0 : Math.max(0, pauseFor(failures, error) - took);
+        const pause = waited ? 0 : pauseFor(failures, error, took);
         const over = () => error.fate === "late" ? error : keyed ? outcomeUnknown(error, sameKey) : timeIsOver(p.timeoutMs, error);
         if (now() + pause >= until) throw over();
         if (p.notice && now() - toldAt >= sayEveryMs) {

@@ -151,6 +151,18 @@ test("Retry-After is kept, and a refusal for now is the caller's to wait for", a
   assert(Date.now() - began >= 950, "it waited");
 });
 
+test("a pause that a slow answer asks for is kept", async () => {
+  const { persist } = await import("../dist/retry.js");
+  let answered = 0;
+  const rest = await persist("first", { timeoutMs: Infinity }, async () => {
+    if (answered) return Date.now() - answered;
+    await new Promise((done) => setTimeout(done, 350)); // longer than the first backoff
+    answered = Date.now();
+    throw new CodeqError({ code: "overloaded", message: "later", fate: "putOff", retryAfterMs: 400 });
+  });
+  assert(rest >= 380, `${rest} ms`);
+});
+
 test("answers of something else are said to be that", async () => {
   const page = await stub((response, _, { url }) => (url.endsWith("/a") ? response.writeHead(404).end("<html>") : response.writeHead(200).end("<html>")));
   const c = new Codeq({ url: page.url });

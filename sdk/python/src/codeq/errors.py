@@ -169,12 +169,12 @@ def from_answer(body: dict[str, Any], status: int = 0) -> Error:
 _FIRST, _LONGEST = 0.2, 5.0
 
 
-def backoff(failures: int, error: BaseException | None = None) -> float:
+def backoff(failures: int, error: BaseException | None = None, took: float = 0.0) -> float:
     """The pause after a number of failures in a row: it doubles, is capped, and is drawn from half to one and a
-    half of that; longer if the answer asked for more."""
+    half of that, less what the last one took; longer if the answer asked for more."""
     delay: float = min(_FIRST * 2 ** min(failures, 5), _LONGEST)
     advice = error.retry_after if isinstance(error, Error) else 0.0
-    return max(delay / 2 + random.random() * delay, min(advice, 10 * _LONGEST))
+    return max(delay / 2 + random.random() * delay - took, min(advice, 10 * _LONGEST))
 
 
 def unsure(problem: Error) -> Error:
@@ -193,7 +193,8 @@ _SLACK = 5.0  # for the answer to a request that waits for the time of the call
 
 async def persist(again: int, timeout: float, attempt: Callable[[float], Awaitable[R]], keyed: bool = False) -> R:
     """Call ``attempt`` until its end is none of ``again``, or until the time is over; it gets the time left. A pause
-    counts from the start of an attempt, so that a long one is followed by the next at once."""
+    counts from the start of an attempt, so that a long one is followed by the next at once, unless its answer asks for a
+    pause."""
     until, failures, in_doubt, said_at = time.monotonic() + timeout, 0, False, -math.inf
     slack = _SLACK if again & LATE else 0.0
     while True:
@@ -219,7 +220,7 @@ async def persist(again: int, timeout: float, attempt: Callable[[float], Awaitab
         if problem.fate != LATE and now - said_at >= _SAY_EVERY:
             said_at = now
             log.warning("%s; it is tried again", problem.message)
-        pause = max(0.0, backoff(failures, problem) - (now - began))
+        pause = backoff(failures, problem, now - began)
         await asyncio.sleep(min(pause, until - now))
         if pause >= until - now and not again & LATE:  # a try without time would be in doubt
             raise _over(problem, timeout, in_doubt)
