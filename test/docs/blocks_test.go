@@ -77,7 +77,7 @@ var counted = map[string]int{
 	"guides/outbox.md PostgreSQL":         1,
 	"guides/outbox.md text":               1,
 	"guides/synchronous-calls.md text":    1,
-	"install.md text":                     3, // what root types, a file of settings, and a check of an archive
+	"install.md text":                     4, // what root types, twice, a file of settings, and a check of an archive
 	"kubernetes.md text":                  2, // test/deploy renders the chart with the flags of helm
 	"operations.md yaml":                  1,
 	"scaling.md console":                  1,
