@@ -162,17 +162,23 @@ func (p *Peers) MayLead(ctx context.Context) error {
 			clocks = append(clocks, k.ahead)
 		}
 	}
-	if len(clocks) < 3 {
+	return ClockAgrees(clocks)
+}
+
+// ClockAgrees refuses if the clock of a node is not the middle one of those of the voters. ahead,
+// which it sorts, is how far each that is known is ahead of it, 0 for its own.
+func ClockAgrees(ahead []time.Duration) error {
+	if len(ahead) < 3 {
 		return nil
 	}
-	slices.Sort(clocks)
+	slices.Sort(ahead)
 	// If their number is even, either of the two middle ones may be right.
-	for _, middle := range clocks[(len(clocks)-1)/2 : len(clocks)/2+1] {
+	for _, middle := range ahead[(len(ahead)-1)/2 : len(ahead)/2+1] {
 		if middle.Abs() <= mostApart {
 			return nil
 		}
 	}
-	middle := clocks[len(clocks)/2]
+	middle := ahead[len(ahead)/2]
 	return fmt.Errorf("the clock of this node is %v %s those of the other voters, and a leader's may be %v: set it", middle.Abs().Round(time.Millisecond), behindOrAhead(-middle), mostApart)
 }
 
@@ -216,6 +222,12 @@ func (p *Peers) FreeBytes(own int64) int64 {
 			free = append(free, k.freeBytes)
 		}
 	}
+	return CountFree(free)
+}
+
+// CountFree is the space to count on of voters of which each has so much: the second-lowest, or
+// that of the only one. It sorts them.
+func CountFree(free []int64) int64 {
 	slices.Sort(free)
 	return free[min(1, len(free)-1)]
 }

@@ -60,7 +60,7 @@ var importTable = map[string]string{
 
 	// The simulator drives the parts themselves; the others below test drive the
 	// built program, and know the words of its sockets.
-	"test/sim":            "index internal/audit internal/auth internal/callback internal/events internal/limit internal/needs internal/replica internal/watch mailbox record session shard shardactor store wire",
+	"test/sim":            "index internal/audit internal/auth internal/callback internal/events internal/limit internal/needs internal/peer internal/replica internal/watch mailbox record session shard shardactor store wire",
 	"test/blackbox":       "internal/chaos wire",
 	"test/bounds":         "| test/blackbox wire",
 	"test/conform":        "| internal/conform",

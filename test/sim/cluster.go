@@ -36,6 +36,8 @@ type cluster struct {
 	// latestMs is the latest time of an entry, sentMs that of one which may still come late: the
 	// clock of the next leader may be behind that.
 	latestMs, sentMs int64
+	// aheadMs is how far the clock of the leader is ahead of the time that it is.
+	aheadMs int64
 }
 
 // node is a node of the cluster. down: it has no power.
@@ -47,6 +49,8 @@ type node struct {
 	copy  *replica.Copy
 	// first and last are the entries that its own log has.
 	first, last uint64
+	// freeBytes is what its disk has left, aheadMs how far its clock is ahead of the time that it is.
+	freeBytes, aheadMs int64
 }
 
 // lease is one time of a node as the leader. It implements store.Replicator.
@@ -70,6 +74,7 @@ func (s *shape) clustered() {
 	s.adds(operation{name: "follow", weight: 150, do: (*world).followSome})
 	s.adds(operation{name: "snapshot", weight: 40, do: (*world).snapshotSome})
 	s.adds(operation{name: "node", weight: 15, do: (*world).nodeFails})
+	s.adds(operation{name: "clock", weight: 15, do: (*world).clockIsSet})
 }
 
 // found makes a cluster of three: the first node from nothing, the others from its snapshot.
@@ -78,7 +83,7 @@ func (w *world) found() {
 	w.cluster = c
 	var id replica.Identity
 	for i := range nodesOf {
-		n := &node{machine: &machine{disk: w.newDisk()}, name: fmt.Sprintf("node%d", i)}
+		n := &node{machine: &machine{disk: w.newDisk()}, name: fmt.Sprintf("node%d", i), freeBytes: diskBytes}
 		var err error
 		if i == 0 {
 			n.first, n.last = c.base, c.base-1
@@ -102,19 +107,6 @@ func (w *world) found() {
 	c.lead(c.nodes[0])
 }
 
-// machines are those that have power.
-func (w *world) machines() (list []*machine) {
-	if w.cluster == nil {
-		return append(list, w.server.machine)
-	}
-	for _, n := range w.cluster.nodes {
-		if !n.down {
-			list = append(list, n.machine)
-		}
-	}
-	return list
-}
-
 // end is the index of the last entry.
 func (c *cluster) end() uint64 { return c.base + uint64(len(c.log)) - 1 }
 
@@ -122,6 +114,7 @@ func (c *cluster) end() uint64 { return c.base + uint64(len(c.log)) - 1 }
 func (c *cluster) open(n *node) {
 	w := c.world
 	o := w.storeOptions(n.machine)
+	o.CountFree = func(ownBytes int64) int64 { return c.countFree(n, ownBytes) }
 	o.Node, o.LevelChanged = n.name, func(level store.Level) {
 		if w.server != nil && w.server.machine == n.machine {
 			w.server.gates.SpaceChanged(level)
@@ -246,7 +239,6 @@ func (c *cluster) lead(n *node) {
 	l := &lease{node: n, cluster: c, epoch: c.apply(n, 1, 0)[0], landed: make([]bool, w.shape.shards)}
 	c.lateCome()
 	c.apply(n, len(c.log), 0)
-	w.nowMs += int64(pick(w.chance, []int{0, 0, 0, 300, 2000, 9000})) // its clock is ahead
 	c.lease = l
 	s := w.newServer(n.machine)
 	s.lease = l
@@ -286,14 +278,8 @@ func (w *world) leadMoves() {
 	if w.chance.oneIn(2) {
 		w.letOutSome()
 	}
-	c.moveTo(w.anyNode())
-}
-
-// anyNode is a node that has the whole log.
-func (w *world) anyNode() *node {
-	c := w.cluster
 	c.returns()
-	return pick(w.chance, c.nodes)
+	c.moveTo(c.elected())
 }
 
 // moveTo ends the time of the leader, and begins that of a node.
@@ -331,11 +317,7 @@ func (c *cluster) crash(left bool) {
 			c.open(n)
 		}
 	}
-	n := pick(w.chance, c.nodes)
-	for n.down {
-		n = pick(w.chance, c.nodes)
-	}
-	c.lead(n)
+	c.lead(c.elected())
 	w.lifeBegins()
 }
 
@@ -393,7 +375,7 @@ func (w *world) nodeFails() {
 // powerOff is the end of a process and of what of its disk was not synced.
 func (c *cluster) powerOff(n *node, left bool) {
 	c.world.trace.say("  %s has no power (unsynced data kept: %v)", n.name, left)
-	disk := c.world.afterCut(n.disk, left)
+	disk := c.world.afterCut(n.disk, n.freeBytes, left)
 	n.dead.Store(true)
 	if err := n.store.Close(); err != nil {
 		violate("a store closes", "%v", err)
@@ -458,6 +440,9 @@ func (w *world) everyNodeHasAll() {
 	}
 	c := w.cluster
 	c.returns()
+	for _, n := range c.nodes {
+		n.aheadMs = 0
+	}
 	for _, n := range c.nodes {
 		c.moveTo(n)
 		w.compareAll(1)

@@ -13,9 +13,9 @@
 // tables are written only when a step says so.
 //
 // world.go is the scheduler, server.go the process with its disk, lives.go how it ends and
-// begins, cluster.go three of them and the log between them, conn.go the
-// server's half of a socket, client.go and producer.go who speaks to it,
-// moments.go what they must do just then,
+// begins, cluster.go three of them and the log between them, voters.go their
+// clocks and disks, conn.go the server's half of a socket, client.go and
+// producer.go who speaks to it, moments.go what they must do just then,
 // model.go, rules.go and verdict.go the model with every property of a round,
 // checks.go the properties of a world at rest, shrink.go the search for a
 // shorter story.

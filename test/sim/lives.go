@@ -28,7 +28,7 @@ func (w *world) crash(left bool) {
 		}
 		w.model.durable()
 	}
-	disk := w.afterCut(s.disk, left)
+	disk := w.afterCut(s.disk, w.freeBytes, left)
 	died := s.dead.Load()
 	if err := s.close(); err != nil && !died {
 		violate("a store closes", "%v", err)
@@ -40,13 +40,13 @@ func (w *world) crash(left bool) {
 
 // afterCut is a disk after a power cut. All or nothing of what was not synced is kept, so no
 // number is drawn that the story depends on.
-func (w *world) afterCut(disk *vfs.MemFS, left bool) *vfs.MemFS {
+func (w *world) afterCut(disk *vfs.MemFS, freeBytes int64, left bool) *vfs.MemFS {
 	percent := 0
 	if left {
 		percent = 100
 	}
 	after := disk.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: percent, RNG: rand.New(rand.NewPCG(1, 1))})
-	after.TestingSetDiskUsage(vfs.DiskUsage{AvailBytes: uint64(w.freeBytes), TotalBytes: diskBytes})
+	after.TestingSetDiskUsage(vfs.DiskUsage{AvailBytes: uint64(freeBytes), TotalBytes: diskBytes})
 	return after
 }
 
@@ -59,7 +59,7 @@ func (w *world) lifeEnds() {
 		c.serverDied()
 	}
 	w.httpDied()
-	if w.shape.setBack {
+	if w.shape.setBack && w.cluster == nil {
 		w.backMs = pick(w.chance, []int64{0, 1, 500, 60_000, 3600_000})
 	}
 }

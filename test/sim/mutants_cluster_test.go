@@ -150,4 +150,18 @@ var clusterMutants = []mutant{{
 		old:  "out.NextAtMs-l.nowMs()", new: "out.NextAtMs-now",
 	},
 	caught: []string{"what is due happens"},
+}, {
+	nodes: true, name: "cluster: lead with a clock that is off",
+	edit: edit{
+		file: "internal/peer/look.go",
+		old:  "if middle.Abs() <= mostApart {", new: "if middle.Abs() <= 1000*mostApart {",
+	},
+	caught: []string{"the clock of a leader is that of the others"},
+}, {
+	nodes: true, name: "cluster: stop for the lowest space of the voters",
+	edit: edit{
+		file: "internal/peer/look.go",
+		old:  "return free[min(1, len(free)-1)]", new: "return free[0]",
+	},
+	caught: []string{"one full disk of a cluster stops nobody else, and two stop all"},
 }}

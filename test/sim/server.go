@@ -235,7 +235,11 @@ func (w *world) startClock(latestMs int64) {
 	if latestMs < w.model.durableMs {
 		violate("time does not run back", "it was %d when the newest durable batch was made, the start is told of %d", w.model.durableMs, latestMs)
 	}
-	w.nowMs = max(w.nowMs-w.backMs, latestMs)
+	if l == nil {
+		w.nowMs = max(w.nowMs-w.backMs, latestMs)
+		return
+	}
+	l.cluster.startClock(l.node, latestMs)
 }
 
 // fault is asked at every operation on a file.
@@ -390,6 +394,7 @@ func (w *world) tick() {
 	written := s.flushedAt - s.store.Guard().FreeBytes()
 	s.store.Guard().Tick(time.UnixMilli(w.nowMs))
 	s.flushedAt = s.store.Guard().FreeBytes() + written
+	w.cluster.countsDisks()
 }
 
 // checkStore reads the whole database against itself.

@@ -216,7 +216,7 @@ func TestWorldsDoEverything(t *testing.T) {
 		"the wall clock was set back", "the log cannot be synced", "tables fail", "no-grant", "only-delete", "no-enqueue", "drops socket", "is stuck: true",
 		"(cancel)", "already_terminal", "(run_now)", "(taken_back)", "(move)", "(queue_deleted)", "not_waiting", "queue_deleted:", "(retention)", "(replay)", "(purge)", "{Reason:behind", "{Reason:no_room", "{Reason:no_worker", "{Reason:paused", "{Reason:delayed", "not_in_dlq", "(cleanup)", "(dlq_bound)", "hold everywhere", "paused true", "copy of the settings", "freeze {", "queue_not_empty", "thaw true", "Spread:true", "Spread:false", "into one order", "wait for", "wait no longer for", "answered elsewhere for", "POST claim of", "claim of", "extend", "undelivered to", "with its token: false", "has left: true", "heartbeat of", "received by", "timer of socket", "is full", "new work stands in shard",
 		"PUT webhook", "is disabled: it answered 410", "https://t.org/a answers 200", "answers 202", "answers 422", "report of", "PUT file", "invalid_result", "is told of",
-		"leads from entry", "that are not heard of", "takes a snapshot at", "it misses entries", "has no power", "is back",
+		"leads from entry", "that are not heard of", "takes a snapshot at", "it misses entries", "has no power", "is back", "is set, it is", "KiB are free at",
 		"idempotency_conflict", "lease_lost", "not_owner", "not_in_progress", "task_not_found", "storage_full", "overloaded",
 	} {
 		if !strings.Contains(story, what) {

@@ -4,8 +4,6 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/cockroachdb/pebble/v2/vfs"
-
 	"codeq/index"
 	"codeq/mailbox"
 	"codeq/record"
@@ -418,8 +416,15 @@ func (w *world) stickSome() {
 
 // spaceChanges fills the disk or empties it, and lets the guard look.
 func (w *world) spaceChanges() {
-	w.setFree(pick(w.chance, []int64{diskBytes, diskBytes, diskBytes, 7 << 18, 3 << 18, 1 << 18}))
+	if w.cluster != nil {
+		w.cluster.diskFills()
+		return
+	}
+	w.setFree(pick(w.chance, spaces))
 }
+
+// spaces are how much a disk may have left.
+var spaces = []int64{diskBytes, diskBytes, diskBytes, 7 << 18, 3 << 18, 1 << 18}
 
 func (w *world) setFree(bytes int64) {
 	if w.shape.big {
@@ -427,8 +432,12 @@ func (w *world) setFree(bytes int64) {
 	}
 	w.freeBytes = bytes
 	w.trace.say("  %d KiB are free", bytes>>10)
-	for _, m := range w.machines() {
-		m.disk.TestingSetDiskUsage(vfs.DiskUsage{AvailBytes: uint64(bytes), TotalBytes: diskBytes})
+	if w.cluster == nil {
+		w.server.setFree(bytes)
+	} else {
+		for _, n := range w.cluster.nodes {
+			n.setFree(bytes)
+		}
 	}
 	w.tick()
 }
