@@ -389,6 +389,9 @@ func (cl *client) frame(f wire.ServerFrame) {
 		}
 		cl.answered(f.Ref, nil, f.Err)
 	case *wire.Revoked:
+		if cl.honest {
+			return // it answers for that too, or its credit never comes back
+		}
 		cl.inHand = slices.DeleteFunc(cl.inHand, func(h held) bool {
 			// A worker that hears of it tells nobody, keeps the credit and may still
 			// answer later.
