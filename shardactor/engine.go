@@ -51,6 +51,9 @@ type EngineOptions struct {
 	PublicURL string
 	// TraceParent is that of shard.Config; nil if nobody traces.
 	TraceParent func(id wire.TaskID, parent string, delivery int) string
+	// Made gets every round before its batch is applied, with the batch before, as Observe gets it
+	// after. nil outside a simulation.
+	Made func(*Observed)
 	// Observe gets every round after its batch is applied and before any of its
 	// effects is released, from the goroutine of the shard. It may keep the
 	// effects, and must not keep or change the rest. nil outside a simulation.
@@ -74,7 +77,9 @@ type Observed struct {
 	NowMs    int64
 	Space    store.Level
 	Messages []shard.Message
-	Outcome  *shard.Outcome
+	// Behind are those for later rounds that were drained with Messages.
+	Behind  []shard.Message
+	Outcome *shard.Outcome
 	// Batch is the number whose sync makes the round durable.
 	Batch uint64
 	// Unknown is a round of a node that led its cluster no more when its batch was to be
@@ -205,7 +210,7 @@ func NewEngine(o EngineOptions) (*Engine, error) {
 		}, span, recovered[shardNo], e.nowMs())
 		e.loops = append(e.loops, &loop{
 			box: mailbox.NewAt(limits, e.nowMs, tenantOf), core: core, span: span, guard: o.Store.Guard(),
-			nowMs: e.nowMs, fatal: o.Fatal, observe: o.Observe, applied: o.Store.Submitted(shardNo),
+			nowMs: e.nowMs, fatal: o.Fatal, made: o.Made, observe: o.Observe, applied: o.Store.Submitted(shardNo),
 			figures: e.figures.of(shardNo), gate: effectGate{shard: shardNo, events: o.Events, notes: o.Notes},
 		})
 		if o.Events != nil {

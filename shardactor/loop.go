@@ -25,6 +25,7 @@ type loop struct {
 	guard   *store.Guard
 	nowMs   func() int64
 	fatal   func(error)
+	made    func(*Observed)
 	observe func(*Observed)
 	figures shardFigures
 
@@ -48,6 +49,11 @@ func (l *loop) handle(batch []shard.Message) time.Duration {
 		space := l.guard.Level()
 		l.core.SetSpace(space)
 		out := l.core.Round(now, rest)
+		round := Observed{
+			Shard: l.span.Shard(), NowMs: now, Space: space, Messages: rest[:out.Taken], Behind: rest[out.Taken:],
+			Outcome: &out, Batch: l.applied,
+		}
+		show(l.made, round)
 		apply := l.span.ApplyAndSync
 		if len(rest) > out.Taken || out.Again || !l.box.Empty() {
 			apply = l.span.Apply // the next round goes on while the disk syncs
@@ -58,7 +64,8 @@ func (l *loop) handle(batch []shard.Message) time.Duration {
 		}
 		if errors.Is(err, store.ErrNotLeader) {
 			l.deposed = true
-			l.show(now, space, rest[:out.Taken], &out, true)
+			round.Unknown = true
+			show(l.observe, round)
 			clear(batch)
 			return actor.Forever
 		}
@@ -69,7 +76,8 @@ func (l *loop) handle(batch []shard.Message) time.Duration {
 		l.applied = applied
 		l.rounds.Add(1)
 		l.figures.round(&out)
-		l.show(now, space, rest[:out.Taken], &out, false)
+		round.Batch = applied
+		show(l.observe, round)
 		rest = rest[out.Taken:]
 		if free := l.gate.put(applied, &out); free != nil {
 			l.core.ReuseEvents(free)
@@ -89,9 +97,10 @@ func (l *loop) handle(batch []shard.Message) time.Duration {
 	}
 }
 
-// show tells who observes of a round behind the last batch, if anybody does.
-func (l *loop) show(nowMs int64, space store.Level, messages []shard.Message, out *shard.Outcome, unknown bool) {
-	if l.observe != nil {
-		l.observe(&Observed{Shard: l.span.Shard(), NowMs: nowMs, Space: space, Messages: messages, Outcome: out, Batch: l.applied, Unknown: unknown})
+// show tells who observes of a round, if anybody does.
+func show(to func(*Observed), round Observed) {
+	if to != nil {
+		told := round // without an observer nothing of it is allocated
+		to(&told)
 	}
 }

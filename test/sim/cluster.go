@@ -62,8 +62,8 @@ type lease struct {
 	// more are committed and it does not, all others do not come into the log, or late.
 	ends           bool
 	heard, unheard int
-	// over: it has ended before the shard that runs began its round.
-	over bool
+	// over are the shards whose last round was made when it had ended.
+	over []bool
 	// landed are the shards whose last batch, which nobody heard of, is committed.
 	landed []bool
 }
@@ -186,6 +186,7 @@ func (c *cluster) mayFlush(n *node) {
 func (l *lease) Replicate(shard int, number uint64, batch []byte) error {
 	c := l.cluster
 	w := c.world
+	l.waits()
 	if w.chance.oneIn(16) {
 		w.nowMs += int64(w.chance.IntN(40)) // on its way
 	}
@@ -215,6 +216,10 @@ func (l *lease) Replicate(shard int, number uint64, batch []byte) error {
 		c.append(entry) // it was sent twice
 		c.apply(l.node, 1, w.chance.IntN(3))
 	}
+	if l.waits(); !l.leads() {
+		l.landed[shard] = true
+		return store.ErrNotLeader
+	}
 	return nil
 }
 
@@ -222,6 +227,7 @@ func (l *lease) leads() bool { return !l.ends || l.heard > 0 }
 
 // StillLeads implements store.Replicator.
 func (l *lease) StillLeads() error {
+	l.waits()
 	if !l.leads() {
 		return store.ErrNotLeader
 	}
@@ -236,7 +242,7 @@ func (c *cluster) lead(n *node) {
 	w := c.world
 	c.apply(n, len(c.log), 0)
 	c.append(n.copy.Opening())
-	l := &lease{node: n, cluster: c, epoch: c.apply(n, 1, 0)[0], landed: make([]bool, w.shape.shards)}
+	l := &lease{node: n, cluster: c, epoch: c.apply(n, 1, 0)[0], landed: make([]bool, w.shape.shards), over: make([]bool, w.shape.shards)}
 	c.lateCome()
 	c.apply(n, len(c.log), 0)
 	c.lease = l
@@ -269,11 +275,11 @@ func (c *cluster) lateCome() {
 func (w *world) leadMoves() {
 	c := w.cluster
 	l := c.lease
+	w.fly()
 	l.ends, l.heard, l.unheard = true, w.chance.IntN(4), w.chance.IntN(3)
 	w.trace.say("  the lead is lost after %d entries, and %d that are not heard of", l.heard, l.unheard)
-	for range 1 + w.chance.IntN(w.shape.shards) {
-		l.over = !l.leads()
-		w.server.engine.Run(w.chance.IntN(w.shape.shards))
+	for range 1 + w.chance.IntN(2*w.shape.shards) {
+		w.goOn(w.chance.IntN(w.shape.shards))
 	}
 	if w.chance.oneIn(2) {
 		w.letOutSome()
@@ -293,6 +299,8 @@ func (c *cluster) moveTo(n *node) {
 func (c *cluster) ends() {
 	w := c.world
 	w.crashes++
+	c.lease.ends, c.lease.heard = true, 0
+	w.land(func(shard int) { w.goOn(shard) })
 	w.server.silent = true
 	w.model.durable() // what was seen of rounds is in the log
 	if err := w.server.store.Close(); err != nil {
@@ -304,6 +312,8 @@ func (c *cluster) ends() {
 // crash takes the power from the leader, or from all nodes.
 func (c *cluster) crash(left bool) {
 	w := c.world
+	w.fly()
+	c.lease.unheard = w.chance.IntN(3)
 	c.returns()
 	c.ends()
 	was, all := c.lease.node, w.chance.oneIn(3)

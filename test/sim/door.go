@@ -244,7 +244,7 @@ func (d *doors) noteFreed(o *shardactor.Observed, tenantOf func(*limit.Tenant) s
 	for _, a := range o.Outcome.Effects {
 		if to, is := a.Sink.(*limit.Tenant); is {
 			freed := a.Effect.(*shard.Freed)
-			d.freed = append(d.freed, freedPlaces{tenantOf(to), o.Shard, o.Batch, waiting{int64(freed.Places), freed.Bytes}, freed.FileBytes})
+			d.freed = append(d.freed, freedPlaces{tenantOf(to), o.Shard, o.Batch + 1, waiting{int64(freed.Places), freed.Bytes}, freed.FileBytes})
 		}
 	}
 }

@@ -88,10 +88,25 @@ func (m *model) isOver(t *task, e shard.Event) bool {
 	case t.lapseMs == t.runMs || !t.restored:
 		return t.lapseMs == t.runMs
 	case e.Cause == record.CauseTaskExpired:
-		seen := m.look(t) // nil if the task was removed with its queue in the same round
-		return seen == nil || seen.Error == wire.ErrorTimeout
+		return m.saysTimeout(t)
 	}
 	return e.Cause == record.CauseTimeout
+}
+
+// saysTimeout says why a delivery ended that has ended its task: as its worker is told, else as
+// the record says.
+func (m *model) saysTimeout(t *task) bool {
+	for _, a := range m.at.Outcome.Effects {
+		if told, is := a.Effect.(*shard.Revoked); is && told.Token == t.token {
+			return told.Reason == wire.RevokedTimeout
+		}
+	}
+	m.after(func() {
+		if seen := m.look(t); seen != nil && t.result != nil && seen.Error == wire.ErrorTimeout {
+			t.reason, t.result.Error = seen.Error, seen.Error
+		}
+	})
+	return false
 }
 
 // overran is a run that came to its end: a failed attempt.

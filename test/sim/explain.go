@@ -39,9 +39,11 @@ func (m *model) checkWaiting(t *task, w *wire.Waiting) {
 		if want = wire.WaitingDelayed; t.isSuspect() {
 			want = wire.WaitingSuspect
 		}
-		if w.UntilMs != t.dueMs {
-			violate("a reason is the one that holds", "%v is due at %d, said %d", t.id, t.dueMs, w.UntilMs)
-		}
+		m.after(func() {
+			if w.UntilMs != t.dueMs {
+				violate("a reason is the one that holds", "%v is due at %d, said %d", t.id, t.dueMs, w.UntilMs)
+			}
+		})
 	case m.settings.of(t).Paused:
 		want = wire.WaitingPaused
 	case m.at.Space >= store.NoGrant:

@@ -6,6 +6,7 @@ import (
 
 	"codeq/record"
 	"codeq/shard"
+	"codeq/shardactor"
 	"codeq/wire"
 )
 
@@ -81,6 +82,10 @@ type model struct {
 	hand hand
 	// undo restores what is not durable yet, see rollback.
 	undo []undoLine
+	// onWay are the shards whose last round was made, and whose batch is not known to be applied;
+	// later is what only the store can tell of that round.
+	onWay []bool
+	later [][]func()
 	// at is the round that is being judged.
 	at reading
 	// look reads a task from the store, for the times that chance decides. It answers
@@ -231,6 +236,7 @@ func newModel(shards int) *model {
 		settings:    newSettings(shards), durableSettings: newSettings(shards),
 		frozen: newFrozen(shards), turns: newTurns(shards),
 		named: newNamed(shards), durableNamed: newNamed(shards), counts: make([]map[string]bool, shards),
+		onWay: make([]bool, shards), later: make([][]func(), shards),
 	}
 	for shard := range m.counts {
 		m.counts[shard] = make(map[string]bool)
@@ -275,21 +281,46 @@ func (m *model) add(t *task) {
 	}
 }
 
-// durable says that everything so far is on the disk.
+// durable says that everything so far is on the disk, but for rounds that are on their way.
 func (m *model) durable() {
+	left := m.undo[:0]
 	for _, u := range m.undo {
+		if m.onWay[u.t.shard] {
+			left = append(left, u)
+			continue
+		}
 		u.t.isUndone, u.t.isNew = false, false
 	}
-	m.undo = m.undo[:0]
-	m.durableSettings.copyFrom(m.settings)
-	if m.newNamed {
-		m.durableNamed.copyFrom(m.named)
-		m.newNamed = false
-	}
-	m.durableMs = m.stampMs
+	clear(m.undo[len(left):])
+	m.undo = left
 	for i := range m.shards {
+		if m.onWay[i] {
+			continue
+		}
+		m.durableSettings.copyFrom(m.settings, i)
+		if m.newNamed {
+			m.durableNamed.copyFrom(m.named, i)
+		}
 		m.shards[i].durableEvents = m.shards[i].events
 	}
+	m.newNamed = m.newNamed && slices.Contains(m.onWay, true)
+	m.durableMs = m.stampMs
+}
+
+// isMade judges a round when it is made: what the shards share they take then, in the order in
+// which their rounds are made.
+func (m *model) isMade(o *shardactor.Observed) {
+	m.onWay[o.Shard] = true
+	m.round(o)
+}
+
+// isApplied says that the batch of the last round of a shard is applied.
+func (m *model) isApplied(shardNo int) {
+	m.onWay[shardNo] = false
+	for _, look := range m.later[shardNo] {
+		look()
+	}
+	m.later[shardNo] = m.later[shardNo][:0]
 }
 
 // rollback forgets everything since durable, as a power cut does.
@@ -306,11 +337,11 @@ func (m *model) rollback() {
 		u.t.isUndone = false
 	}
 	m.undo = m.undo[:0]
-	m.settings.copyFrom(m.durableSettings)
-	m.named.copyFrom(m.durableNamed)
 	m.stampMs = m.durableMs
 	for i := range m.shards {
-		m.shards[i].events = m.shards[i].durableEvents
+		m.settings.copyFrom(m.durableSettings, i)
+		m.named.copyFrom(m.durableNamed, i)
+		m.shards[i].events, m.onWay[i], m.later[i] = m.shards[i].durableEvents, false, nil
 	}
 	m.all = slices.DeleteFunc(m.all, func(t *task) bool { return t.isNew })
 	for _, t := range m.all {

@@ -164,4 +164,19 @@ var clusterMutants = []mutant{{
 		old:  "return free[min(1, len(free)-1)]", new: "return free[0]",
 	},
 	caught: []string{"one full disk of a cluster stops nobody else, and two stop all"},
+}, {
+	// Only a shard that waits while another one goes on shows it.
+	nodes: true, name: "cluster: let effects out with those of the shard that is committed first",
+	edit: edit{
+		file: "shardactor/loop.go",
+		old:  "		applied, err := apply()\n", new: "		early := len(out.Events) > 0\n		if early {\n			l.gate.put(l.applied+1, &out)\n		}\n		applied, err := apply()\n",
+	},
+	also: []edit{{
+		file: "shardactor/loop.go",
+		old:  "		if free := l.gate.put(applied, &out); free != nil {", new: "		if early {\n		} else if free := l.gate.put(applied, &out); free != nil {",
+	}, {
+		file: "store/replicated.go",
+		old:  "		s.options.Synced(sp.shard, number)\n", new: "		for i := range s.spans {\n			s.options.Synced(i, s.Submitted(i))\n		}\n",
+	}},
+	caught: []string{"an effect is delivered once", "every durable event is observed", "events are observed once and in order", noGaps},
 }}

@@ -23,11 +23,7 @@ func newNamed(shards int) named {
 	return all
 }
 
-func (n named) copyFrom(other named) {
-	for shardNo := range n {
-		n[shardNo] = maps.Clone(other[shardNo])
-	}
-}
+func (n named) copyFrom(other named, shardNo int) { n[shardNo] = maps.Clone(other[shardNo]) }
 
 func limitsKey(tenant string) record.NamedKey {
 	return record.NamedKey{Tenant: tenant, Kind: record.KindLimits}

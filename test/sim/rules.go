@@ -384,17 +384,22 @@ func (m *model) waits(t *task, s span, cause record.Cause) {
 // later in the same round may have moved the task on, or removed it with its queue:
 // goWithQueue finds the event of that.
 func (m *model) waitsAsLongAs(t *task, s span) {
-	seen := m.look(t)
-	if seen == nil {
-		m.toDelayed(t, m.at.NowMs+s.least)
-		return
-	}
-	wait := seen.VisibleAtMs - m.at.NowMs
-	m.toDelayed(t, seen.VisibleAtMs)
-	if seen.Location == wire.LocationDelayed && (wait < s.least || wait > s.most) {
-		violate("a retry waits as long as promised", "task %v waits %d ms, promised %+v", t.id, wait, s)
-	}
+	nowMs := m.at.NowMs
+	m.toDelayed(t, nowMs+s.least)
+	m.after(func() {
+		seen := m.look(t)
+		if seen == nil {
+			return
+		}
+		t.dueMs = seen.VisibleAtMs
+		if wait := t.dueMs - nowMs; seen.Location == wire.LocationDelayed && (wait < s.least || wait > s.most) {
+			violate("a retry waits as long as promised", "task %v waits %d ms, promised %+v", t.id, wait, s)
+		}
+	})
 }
+
+// after looks into the store when the batch of the round is applied.
+func (m *model) after(look func()) { m.later[m.at.Shard] = append(m.later[m.at.Shard], look) }
 
 func (m *model) bury(t *task, reason string, cause record.Cause, dead wire.DeadCause) {
 	if reason == "" {

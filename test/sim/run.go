@@ -15,6 +15,7 @@ type report struct {
 	sum                    uint64
 	steps                  int
 	rounds, syncs, crashes int
+	together               [fates]int
 	// failed is nil when every property held. panicked says that production
 	// code stopped by itself over a broken invariant.
 	failed   *violation
@@ -44,10 +45,12 @@ func run(s script, recording bool) (r report) {
 		if w == nil {
 			return
 		}
+		r.together = w.together
 		r.sum, r.rounds, r.syncs, r.crashes, r.story = w.trace.sum, w.rounds, w.syncs, w.crashes, w.trace.lines
 		if w.server == nil {
 			return
 		}
+		w.server.stop()
 		if err := errors.Join(w.server.close(), w.cluster.close()); err != nil && r.failed == nil {
 			r.failed = &violation{"a store closes", err.Error()}
 		}
@@ -72,6 +75,9 @@ func (r *report) caught(p any) {
 		r.failed = p
 	case *death:
 		r.failed = &violation{"only a fault of the disk ends the process", p.cause.Error()}
+	case *broken:
+		r.panicked = true
+		r.failed = &violation{"no invariant breaks", p.Error()}
 	default:
 		r.panicked = true
 		r.failed = &violation{"no invariant breaks", fmt.Sprintf("%v\n%s", p, where(debug.Stack()))}

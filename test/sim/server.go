@@ -93,6 +93,9 @@ type server struct {
 	events   *watcher
 	// notes are reports of each shard that nobody heard of yet.
 	notes [][]madeNote
+	// flights are the runs of shards that wait for the cluster, running is the shard that runs.
+	flights []*flight
+	running int
 }
 
 // syncedShard is news of a sync that the effect gates have not heard.
@@ -148,7 +151,7 @@ func (w *world) boot(disk *vfs.MemFS) {
 }
 
 func (w *world) newServer(m *machine) *server {
-	s := &server{machine: m, life: w.lives, made: make(map[shard.Effect]madeEffect), events: newWatcher(w), notes: make([][]madeNote, w.shape.shards)}
+	s := &server{machine: m, life: w.lives, made: make(map[shard.Effect]madeEffect), events: newWatcher(w), notes: make([][]madeNote, w.shape.shards), flights: make([]*flight, w.shape.shards)}
 	w.lives++
 	s.gates = new(shardactor.Gates)
 	s.random = w.chance.bytesFor(s.life)
@@ -195,7 +198,7 @@ func (w *world) serve(s *server, opened *store.Store) {
 	var err error
 	s.engine, err = shardactor.NewEngine(shardactor.EngineOptions{
 		Store: opened, Gates: s.gates, Random: s.random, Log: zerolog.Nop(), Fatal: s.fatal,
-		Mailbox: w.shape.mailbox, Index: w.shape.index, Limits: w.shape.limits, Retention: w.shape.retention, Observe: w.observe, Events: observer, Notes: w.noted, Settings: follow, TraceParent: traceParent,
+		Mailbox: w.shape.mailbox, Index: w.shape.index, Limits: w.shape.limits, Retention: w.shape.retention, Made: w.made, Observe: w.observe, Events: observer, Notes: w.noted, Settings: follow, TraceParent: traceParent,
 		Heard: func(effects []shard.Effect) { w.delivered(effects, make([]uint64, w.shape.shards)) },
 		StartClock: func(latestMs int64) func() int64 {
 			w.startClock(latestMs)
@@ -270,19 +273,24 @@ func (m *machine) fatal(err error) {
 	panic(&death{err})
 }
 
-// observe is told of every round, before its effects leave.
-func (w *world) observe(o *shardactor.Observed) {
+// made is told of every round, before its batch is applied.
+func (w *world) made(o *shardactor.Observed) {
 	w.rounds++
 	s := w.server
-	if l := s.lease; l != nil && l.over && !o.Unknown && len(o.Outcome.Effects) > 0 {
-		violate("a node that leads no more says nothing", "shard %d: %s", o.Shard, describe(o.Outcome.Effects[0].Effect))
+	w.tell(o)
+	if s.lease != nil {
+		s.lease.isMade(o)
 	}
-	if o.Unknown {
-		if s.lease.landed[o.Shard] {
-			s.events.made(o.Shard, o.Batch+1, o.Outcome.Events)
-			w.tell(o)
-			w.model.round(o)
-		}
+	s.drained(o.Shard, o.Messages)
+	s.drained(o.Shard, o.Behind)
+	w.doors.noteFreed(o, w.nameOf)
+	w.model.isMade(o)
+}
+
+// observe is told what became of every round, before its effects leave.
+func (w *world) observe(o *shardactor.Observed) {
+	s := w.server
+	if s.lease != nil && !s.lease.saysWhat(o) {
 		return
 	}
 	if o.Batch > s.applied[o.Shard] {
@@ -297,14 +305,14 @@ func (w *world) observe(o *shardactor.Observed) {
 		s.lastMade++
 		s.made[a.Effect] = madeEffect{o.Shard, o.Batch, s.lastMade}
 	}
-	s.drained(o.Shard, o.Messages)
-	w.doors.noteFreed(o, w.nameOf)
 	s.events.made(o.Shard, o.Batch, o.Outcome.Events)
 	for _, n := range o.Outcome.Notes {
 		s.notes[o.Shard] = append(s.notes[o.Shard], madeNote{n, o.Batch})
 	}
-	w.tell(o)
-	w.model.round(o)
+	w.model.isApplied(o.Shard)
+	if s.lease != nil {
+		w.model.durable()
+	}
 }
 
 // tell puts a round into the trace.
@@ -368,19 +376,27 @@ func (w *world) delivered(effects []shard.Effect, last []uint64) {
 
 // mustRun says that the actor of a shard would be awake.
 func (w *world) mustRun(shard int) bool {
-	return w.server.wakeAtMs[shard] <= w.nowMs || w.server.engine.MailboxFigures(shard).Depth > 0
+	return w.server.flights[shard] != nil || w.server.wakeAtMs[shard] <= w.nowMs || w.server.engine.MailboxFigures(shard).Depth > 0
 }
 
 // run lets a shard work through its mailbox.
 func (w *world) run(shard int) {
 	s := w.server
-	var sleep time.Duration
-	began := w.nowMs
-	w.runs(shard, func() { sleep = s.engine.Run(shard) })
-	if w.nowMs > began && sleep == time.Millisecond {
+	f := s.flights[shard]
+	if f == nil {
+		began := w.nowMs
+		w.runs(shard, func() { f = w.goOn(shard) })
+		w.noteBehind(shard, began)
+	} else {
+		w.goOn(shard)
+	}
+	if s.flights[shard] != nil {
+		return
+	}
+	sleep := f.sleep
+	if w.nowMs > f.beganMs && sleep == time.Millisecond {
 		sleep = 0 // the least, though it was due while the batch was on its way
 	}
-	w.noteBehind(shard, began)
 	s.wakeAtMs[shard] = w.nowMs + min(sleep.Milliseconds(), sleepMostMs)
 	free := s.store.Guard().FreeBytes()
 	if s.flushedAt-free >= flushBytes || s.nextLog.Load() {

@@ -24,16 +24,14 @@ func newSettings(shards int) settings {
 
 // copyFrom makes s the same as other. Queues are asked for by name, because
 // nothing here ranges over a map.
-func (s settings) copyFrom(other settings) {
-	for shard := range s {
-		eachQueue(func(q record.QueueKey) {
-			if had, ok := other[shard][q]; ok {
-				s[shard][q] = had
-			} else {
-				delete(s[shard], q)
-			}
-		})
-	}
+func (s settings) copyFrom(other settings, shard int) {
+	eachQueue(func(q record.QueueKey) {
+		if had, ok := other[shard][q]; ok {
+			s[shard][q] = had
+		} else {
+			delete(s[shard], q)
+		}
+	})
 }
 
 // spread is what a start does before anything is handed out: every shard has

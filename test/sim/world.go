@@ -113,6 +113,10 @@ type world struct {
 	drawn  int
 
 	rounds, syncs, crashes int
+	// flies: shards may wait for the cluster while others run. together counts the rounds that were
+	// made while others were on their way, by what became of them.
+	flies    bool
+	together [fates]int
 }
 
 // operation is one kind of step.
@@ -336,6 +340,11 @@ func (w *world) step(number int) {
 
 // runSome runs shards that are awake, one or all.
 func (w *world) runSome() {
+	if w.cluster != nil && w.chance.oneIn(2) {
+		w.fly()
+		w.land(w.run)
+		return
+	}
 	first, all := w.chance.IntN(w.shape.shards), w.chance.oneIn(2)
 	for i := range w.shape.shards {
 		shard := (first + i) % w.shape.shards
