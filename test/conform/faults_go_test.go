@@ -43,7 +43,7 @@ var goFaults = []fault{
 	{"way/session-behind-a-proxy", "client/tries.go", "	firstLink:     passing | putOff,\n", "	firstLink:     passing&^gateway | putOff,\n"},
 	{"strange/unauthenticated way/session-of-another-server", "client/tries.go", "	firstLink:     passing | putOff,\n", "	firstLink:     everything,\n"},
 	{"link/pauses-grow strange/full", "client/backoff.go", "	return delay/2 + rand.N(delay)\n", "	return firstBackoff/2 + rand.N(delay/100)\n"},
-	{"link/cut-while-idle", "client/redial.go", "	delay := backoff(r.failures)\n", "	delay := 10 * time.Second\n"},
+	{"link/cut-while-idle", "client/redial.go", "	delay := backoff(r.failures)\n", "	delay := time.Minute\n"},
 	{"link/cut-while-working", "client/workerloop.go", "			d.link = l.link\n			l.carried--\n", "			l.carried--\n"},
 	{"link/answered-while-away", "client/workerloop.go", "	l.handInAll()\n	l.beat()\n", "	l.beat()\n"},
 	{"link/half-open link/half-closed-result", "client/link.go", "time.Duration(pingSeconds) * time.Second * 5 / 2", "time.Duration(pingSeconds) * time.Hour"},

@@ -36,7 +36,7 @@ var pythonFaults = []fault{
 	{"way/session-behind-a-proxy", "src/codeq/errors.py", "FIRST_LINK = PASSING | PUT_OFF", "FIRST_LINK = PASSING & ~GATEWAY | PUT_OFF"},
 	{"strange/unauthenticated way/session-of-another-server", "src/codeq/errors.py", "FIRST_LINK = PASSING | PUT_OFF", "FIRST_LINK = EVERYTHING"},
 	{"link/pauses-grow strange/full", "src/codeq/errors.py", "max(delay / 2 + random.random() * delay - took, ", "max(0.1 + random.random() / 100, "},
-	{"link/cut-while-idle", "src/codeq/engine.py", "else backoff(max(0, short - 1)))", "else 10)"},
+	{"link/cut-while-idle", "src/codeq/engine.py", "else backoff(max(0, short - 1)))", "else 60)"},
 	{"link/cut-while-working", "src/codeq/engine.py", "                d.link = self._links\n                self._carried -= 1\n", "                self._carried -= 1\n"},
 	{"link/cut-before-the-result link/cut-after-the-result", "src/codeq/engine.py", "        for d in self._deliveries.values():\n            d.asked = 0\n", ""},
 	{"link/answered-while-away", "src/codeq/engine.py", "        self._hand_in_all()\n        self._beat()\n", "        self._beat()\n"},

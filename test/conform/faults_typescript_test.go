@@ -37,7 +37,7 @@ var typescriptFaults = []fault{
 	{"way/session-behind-a-proxy", "src/retry.ts", `first: new Set<Fate>([...passing, "putOff"])`, `first: new Set<Fate>(passing.filter((f) => f !== "gateway"))`},
 	{"strange/unauthenticated way/session-of-another-server", "src/retry.ts", `first: new Set<Fate>([...passing, "putOff"])`, `first: new Set<Fate>([...passing, "putOff", "refused", "foreign"])`},
 	{"link/pauses-grow strange/full", "src/retry.ts", "return Math.min(200 * 2 ** Math.min(failures, 5), 5000) * (0.5 + Math.random());", "return 100;"},
-	{"link/cut-while-idle", "src/link.ts", ": backoff(0), signal);", ": 10_000, signal);"},
+	{"link/cut-while-idle", "src/link.ts", ": backoff(0), signal);", ": 60_000, signal);"},
 	{"link/cut-while-working", "src/worker.ts", "if (!still.has(job.token) && job.state", "if (job.state"},
 	{"link/cut-before-the-result link/cut-after-the-result", "src/worker.ts", "    for (const job of this.#held.values()) job.asked = false;\n", ""},
 	{"link/answered-while-away", "src/worker.ts", "    this.#handInAll();\n    this.#beat();", "    this.#beat();"},
