@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -183,29 +184,38 @@ func TestThreeProcessesAreACluster(t *testing.T) {
 	m.alone(made)
 }
 
-// alone asks the last node of three for a task that was made: it says what it has to who is content
-// with that, and that no node leads to others.
+// alone takes the leader its followers, and asks it for a task that was made: every request has an
+// answer. Then it says what it has to who is content with that, and that no node leads to others.
 func (m *machines) alone(made string) {
 	m.t.Helper()
-	m.nodes[0].Kill()
-	m.nodes[1].Kill()
-	last, id := m.nodes[2], strings.TrimSpace(made[strings.LastIndexAny(strings.TrimSpace(made), "\n")+1:])
+	lead := m.leads(m.status(m.urls(), "a node leads", func(s *wire.ClusterStatus) bool { return s.Leader != "" }))
+	last, id := m.nodes[lead], strings.TrimSpace(made[strings.LastIndexAny(strings.TrimSpace(made), "\n")+1:])
+	for i, other := range m.nodes {
+		if i != lead {
+			other.Kill()
+		}
+	}
+	var asked sync.WaitGroup
+	for range 25 {
+		for _, r := range []struct{ method, path, body string }{{"GET", "/tasks/" + id, ""}, {"POST", "/tasks", `{"command":"c","payload":3}`}} {
+			asked.Go(func() {
+				said, err := m.ask(r.method, last.URL()+"/v1/codeq"+r.path, r.body, "")
+				if err != nil || said.StatusCode == http.StatusInsufficientStorage {
+					m.t.Errorf("%s %s while the leader is lost: %v, %v", r.method, r.path, said, err)
+				}
+			})
+		}
+		<-time.After(100 * time.Millisecond)
+	}
+	asked.Wait()
 	for _, c := range []struct{ read, says string }{{"stale", `"id":"` + id + `"`}, {"", `"code":"not_leader"`}} {
-		r, err := http.NewRequest(http.MethodGet, last.URL()+"/v1/codeq/tasks/"+id, nil)
+		response, err := m.ask(http.MethodGet, last.URL()+"/v1/codeq/tasks/"+id, "", c.read)
 		if err != nil {
 			m.t.Fatal(err)
 		}
-		r.Header.Set("Codeq-Read", c.read)
-		response, err := http.DefaultClient.Do(r)
-		if err != nil {
-			m.t.Fatal(err)
-		}
-		body, err := io.ReadAll(response.Body)
-		if err := errors.Join(err, response.Body.Close()); err != nil {
-			m.t.Fatal(err)
-		}
+		body := response.Status
 		age, isAge := strconv.Atoi(response.Header.Get("Codeq-Read-Age"))
-		if !strings.Contains(string(body), c.says) || (isAge == nil) != (c.read == "stale") || age < 0 || age > 60_000 {
+		if !strings.Contains(body, c.says) || (isAge == nil) != (c.read == "stale") || age < 0 || age > 60_000 {
 			m.t.Errorf("Codeq-Read: %q: %d %s, %v", c.read, response.StatusCode, body, response.Header)
 		}
 	}
@@ -224,4 +234,21 @@ func TestClusterInitIsDoneOnce(t *testing.T) {
 	if code, _, errs := codeq("", init...); code == exitFine {
 		t.Errorf("a node is made over another one: %q", errs)
 	}
+}
+
+// ask sends a request over a connection of its own; the body of the answer is in its Status.
+func (m *machines) ask(method, url, body, read string) (*http.Response, error) {
+	r, err := http.NewRequest(method, url, strings.NewReader(body))
+	if err != nil {
+		return nil, err
+	}
+	r.Close = true
+	r.Header.Set("Codeq-Read", read)
+	response, err := http.DefaultClient.Do(r)
+	if err != nil {
+		return nil, err
+	}
+	text, err := io.ReadAll(response.Body)
+	response.Status += " " + string(text)
+	return response, errors.Join(err, response.Body.Close())
 }

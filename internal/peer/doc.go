@@ -14,5 +14,6 @@
 // included. What the leader must know of a client is in headers Codeq-Peer-*, which are
 // taken from a client's request and believed from a node alone.
 //
-// The package knows neither the log nor the engine.
+// The package knows neither the log nor the engine. It is one package because all of it shares the
+// port, the certificates of both sides and what nodes say of themselves.
 package peer

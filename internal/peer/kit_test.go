@@ -29,6 +29,8 @@ type log struct {
 	changes []chan struct{}
 	// ahead is how far the clocks of the nodes are ahead that are opened next.
 	ahead time.Duration
+	// open is whether the next node that is opened asks for no credentials.
+	open bool
 }
 
 func (l *log) Leader() (node, address string) {
@@ -149,13 +151,13 @@ func first(t *testing.T, l *log, h http.Handler) (*Peers, string) {
 // open opens a node, and serves unless l is nil.
 func open(t *testing.T, dir string, on net.Listener, l *log, h http.Handler) *Peers {
 	t.Helper()
-	ahead := time.Duration(0)
+	ahead, open := time.Duration(0), false
 	if l != nil {
-		ahead = l.ahead
+		ahead, open = l.ahead, l.open
 	}
 	p, err := Open(Options{
 		DataDir: dir, Listener: on, Log: zerolog.New(zerolog.NewTestWriter(t)), Refusals: zerolog.Nop(),
-		Data: func() Data { return Data{CreationID: "a-creation", Shards: 4} }, NowMs: func() int64 { return time.Now().Add(ahead).UnixMilli() },
+		Data: func() Data { return Data{CreationID: "a-creation", Shards: 4} }, NowMs: func() int64 { return time.Now().Add(ahead).UnixMilli() }, Open: open,
 	})
 	must(t, err)
 	stop := func(context.Context) error { return nil }

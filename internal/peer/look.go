@@ -25,10 +25,11 @@ const (
 )
 
 // question is what a node asks another one for its status: its own time, in Unix milliseconds,
-// and the newest form of entries of the log that it reads.
+// the newest form of entries of the log that it reads, and whether it asks clients for credentials.
 type question struct {
 	NowMs int64 `json:"nowMs,omitempty"`
 	Form  int   `json:"form,omitempty"`
+	Asks  bool  `json:"asks,omitempty"`
 }
 
 // known is what a node knows of another one.
@@ -43,6 +44,8 @@ type known struct {
 	saidAt time.Time
 	// form is the newest form of entries that it reads, as it said last; 0 if it never did.
 	form int
+	// asks says that it asks clients for credentials.
+	asks bool
 }
 
 // looks is what a node knows of the others, by their ids. Any goroutine.
@@ -56,7 +59,7 @@ type looks struct {
 func (l *looks) note(node string, k known) {
 	l.change(node, func(was *known) {
 		if was.away, was.freeBytes = k.away, k.freeBytes; !k.away {
-			was.says(k.ahead, k.form)
+			was.says(&k)
 		}
 	})
 }
@@ -74,9 +77,9 @@ func (l *looks) change(node string, by func(*known)) {
 	l.of[node] = k
 }
 
-// says notes how far ahead its clock is now, and what it reads.
-func (k *known) says(ahead time.Duration, form int) {
-	k.away, k.ahead, k.saidAt, k.form = false, ahead, k.at, form
+// says notes what it says of itself now.
+func (k *known) says(now *known) {
+	k.away, k.ahead, k.saidAt, k.form, k.asks = false, now.ahead, k.at, now.form, now.asks
 }
 
 // fresh are those whose answers count.
@@ -91,13 +94,13 @@ func (l *looks) fresh() map[string]known {
 // about asks a node how it is.
 func (p *Peers) about(ctx context.Context, m Member) (*About, time.Duration, error) {
 	said, before := &About{}, p.looks.nowMs()
-	err := post(ctx, p.client(m.Node), m.Address+"/status", question{before, p.form}, said)
+	err := post(ctx, p.client(m.Node), m.Address+"/status", question{before, p.form, !p.open}, said)
 	ahead := time.Duration(0)
 	if said.NowMs != 0 { // a node of 0.1.0 does not tell it
 		ahead = time.Duration(said.NowMs-(before+p.looks.nowMs())/2) * time.Millisecond
 	}
 	if !errors.Is(ctx.Err(), context.Canceled) { // else nobody waits any more, and it may be well
-		p.looks.note(m.Node, known{away: err != nil, freeBytes: said.FreeBytes, ahead: ahead, form: said.Form})
+		p.looks.note(m.Node, known{away: err != nil, freeBytes: said.FreeBytes, ahead: ahead, form: said.Form, asks: said.Asks})
 	}
 	return said, ahead, err
 }
@@ -106,7 +109,7 @@ func (p *Peers) about(ctx context.Context, m Member) (*About, time.Duration, err
 func (p *Peers) isAsked(node string, q question) {
 	if q.NowMs != 0 {
 		ahead := time.Duration(q.NowMs-p.looks.nowMs()) * time.Millisecond
-		p.looks.change(node, func(k *known) { k.says(ahead, q.Form) })
+		p.looks.change(node, func(k *known) { k.says(&known{ahead: ahead, form: q.Form, asks: q.Asks}) })
 	}
 }
 
@@ -148,7 +151,8 @@ func (p *Peers) ask(ctx context.Context, wanted func(Member) bool) {
 	asked.Wait()
 }
 
-// MayLead refuses if the clock of this node is not that of the other voters: work would be due
+// MayLead refuses if this node asks clients for no credentials and another voter does, and if its clock
+// is not that of the other voters: work would be due
 // at the wrong time, and every later leader would have to go on from there. Clocks of fewer than
 // three voters do not say whose is wrong. It returns soon.
 func (p *Peers) MayLead(ctx context.Context) error {
@@ -158,6 +162,9 @@ func (p *Peers) MayLead(ctx context.Context) error {
 	p.ask(ctx, func(m Member) bool { k, is := fresh[m.Node]; return m.Voter && (!is || k.away) })
 	clocks := []time.Duration{0}
 	for node, k := range p.looks.fresh() {
+		if p.open && k.asks && p.votes(node) {
+			return fmt.Errorf("this node runs without authentication, and the node %s with it: start all nodes with the same tokens and providers", node)
+		}
 		if time.Since(k.saidAt) <= clockGoodFor && p.votes(node) {
 			clocks = append(clocks, k.ahead)
 		}
@@ -205,22 +212,29 @@ func (p *Peers) Announced() int {
 
 // FreeBytes is the space that the cluster can count on: the second-lowest of all voters, of which
 // this one has own, so that one full disk does not stop the others. A voter that does not answer
-// counts as one without space: the others need theirs all the more. Before it has asked it is own.
+// counts as one without space: the others need theirs all the more. Before it has asked it is own, and
+// while no majority answers: then nothing can be written anyway, and not for want of space.
 func (p *Peers) FreeBytes(own int64) int64 {
 	fresh := p.looks.fresh()
 	if len(fresh) == 0 {
 		return own
 	}
-	free := []int64{own}
+	free, voters, away := []int64{own}, 0, 0
 	for _, m := range p.members() {
 		k, is := fresh[m.Node]
+		if m.Voter {
+			voters++
+		}
 		switch {
 		case !m.Voter || m.Node == p.directory.self.Node || !is:
 		case k.away:
-			free = append(free, 0)
+			free, away = append(free, 0), away+1
 		case k.freeBytes > 0:
 			free = append(free, k.freeBytes)
 		}
+	}
+	if 2*away >= voters {
+		return own
 	}
 	return CountFree(free)
 }

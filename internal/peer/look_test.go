@@ -2,6 +2,8 @@ package peer
 
 import (
 	"math"
+	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
@@ -33,6 +35,49 @@ func TestANodeWithAWrongClockDoesNotLead(t *testing.T) {
 	if err := c.MayLead(t.Context()); err != nil {
 		t.Errorf("another one is an hour ahead: %v", err)
 	}
+	l.lead(b.Self())
+	until(t, "it hands over", func() bool { leader, _ := l.Leader(); return leader != b.Self().Node })
+}
+
+// A node without authentication does not lead those with it, hands the lead over if it has it, and
+// answers nothing that they pass. The other way round requests are passed, and checked by the leader.
+func TestANodeWithoutAuthenticationDoesNotLeadOthersWithIt(t *testing.T) {
+	l := &log{open: true}
+	served := 0
+	a, _ := first(t, l, http.HandlerFunc(func(http.ResponseWriter, *http.Request) { served++ }))
+	if err := a.MayLead(t.Context()); err != nil {
+		t.Errorf("alone: %v", err)
+	}
+	b, _ := join(t, a, l, http.NotFoundHandler())
+	until(t, "both are members", func() bool { return len(l.Members()) == 2 })
+	if err := b.MayLead(t.Context()); err != nil {
+		t.Errorf("both are open: %v", err)
+	}
+	knowsLeader(t, b, a)
+	ask := func(p *Peers) int {
+		r := httptest.NewRecorder()
+		if refusal := p.Pass(r, httptest.NewRequest(http.MethodGet, "/", nil)).Refusal; refusal != nil {
+			t.Fatal(refusal)
+		}
+		return r.Code
+	}
+	if got := ask(b); got != http.StatusOK || served != 1 {
+		t.Errorf("both are open: %d", got)
+	}
+	l.open = false
+	c, _ := join(t, a, l, http.NotFoundHandler())
+	until(t, "all vote", func() bool { return countVoters(l.Members()) == 3 })
+	knowsLeader(t, c, a)
+	if got := ask(c); got != http.StatusServiceUnavailable || served != 1 {
+		t.Errorf("a request of a node that asks for credentials: %d", got)
+	}
+	if err := c.MayLead(t.Context()); err != nil {
+		t.Errorf("the one that asks for credentials: %v", err)
+	}
+	until(t, "the others know it", func() bool {
+		err := a.MayLead(t.Context())
+		return err != nil && strings.Contains(err.Error(), "runs without authentication")
+	})
 	l.lead(b.Self())
 	until(t, "it hands over", func() bool { leader, _ := l.Leader(); return leader != b.Self().Node })
 }
@@ -121,6 +166,7 @@ func TestFreeBytesOfTheVoters(t *testing.T) {
 		{known{freeBytes: 60}, known{freeBytes: 70}, 60},
 		{away, known{freeBytes: 70}, 50},
 		{away, known{freeBytes: 10}, 10},
+		{away, away, own},                                         // nothing can be written, and not for want of space
 		{known{}, known{freeBytes: math.MaxInt64}, math.MaxInt64}, // one does not tell it
 	} {
 		p.looks.note(id("1"), c.one)

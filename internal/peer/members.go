@@ -151,6 +151,8 @@ type About struct {
 	FreeBytes int64 `json:"freeBytes"`
 	// Form is the newest form of entries of the log that it reads; a node of 0.1.0 does not tell it.
 	Form int `json:"form"`
+	// Asks says that it asks clients for credentials.
+	Asks bool `json:"asks"`
 }
 
 func (a *About) of(m Member, reachable bool, leaderHas uint64) wire.ClusterNode {

@@ -26,6 +26,8 @@ const (
 	// has shown: DER in base64.
 	headerTLS         = headerPrefix + "Tls"
 	headerCertificate = headerPrefix + "Certificate"
+	// headerAsks says that the node asks clients for credentials.
+	headerAsks = headerPrefix + "Asks"
 	// headerAgain says that a node has passed it to this one that had it from another one.
 	headerAgain = headerPrefix + "Again"
 )
@@ -97,6 +99,11 @@ var (
 	errLost     = wire.Refuse(wire.CodeNotLeader, "the leader of the cluster was lost before it answered: it may or may not have done what was asked; "+
 		"look whether it is done, or send it again if a second time does no harm")
 )
+
+// errOpen is answered to requests of a node that asks clients for credentials, by a leader that asks
+// for none: whoever reaches the one would be let in by the other.
+var errOpen = wire.Refuse(wire.CodeAuthUnavailable, "the leader of the cluster runs without authentication and this node with it, so nothing is passed; "+
+	"start all nodes with the same tokens and providers")
 
 type passageKey struct{}
 
@@ -191,7 +198,12 @@ func (p *Peers) newProxy() {
 	p.proxy = &httputil.ReverseProxy{
 		Transport:     p.transport,
 		FlushInterval: -1,
-		Rewrite:       rewrite,
+		Rewrite: func(r *httputil.ProxyRequest) {
+			rewrite(r)
+			if !p.open {
+				r.Out.Header.Set(headerAsks, "1")
+			}
+		},
 		ModifyResponse: func(response *http.Response) error {
 			at, _ := response.Request.Context().Value(passageKey{}).(*passage)
 			at.Status = response.StatusCode

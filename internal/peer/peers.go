@@ -29,6 +29,8 @@ type Options struct {
 	NowMs func() int64
 	// Form is the newest form of entries of the log that this program reads.
 	Form int
+	// Open says that this node asks no client for a credential.
+	Open bool
 	// MostPassed is how many connections other nodes may have here for what they pass; 0 is any
 	// number.
 	MostPassed int
@@ -79,8 +81,8 @@ type Peers struct {
 	listener      net.Listener
 	lanes
 	way
+	announced
 	looks   looks
-	form    int // Options.Form
 	closing chan struct{}
 	running sync.WaitGroup
 	renewal *time.Timer
@@ -97,6 +99,12 @@ type Peers struct {
 	// seen are the nodes that were members at some time.
 	seen    map[string]bool
 	passing passing
+}
+
+// announced is what this node tells others of itself: Options.Form and Options.Open.
+type announced struct {
+	form int
+	open bool
 }
 
 // lanes are the uses of the port.
@@ -131,7 +139,7 @@ func Open(o Options) (*Peers, error) {
 		}
 	}
 	p := &Peers{
-		log: o.Log, refusals: o.Refusals, data: o.Data, looks: looks{nowMs: o.NowMs}, form: o.Form, directory: d, listener: o.Listener,
+		log: o.Log, refusals: o.Refusals, data: o.Data, looks: looks{nowMs: o.NowMs}, announced: announced{o.Form, o.Open}, directory: d, listener: o.Listener,
 		lanes:   lanes{handshakes: make(chan struct{}, mostHandshakes), mostPassed: o.MostPassed},
 		closing: make(chan struct{}), lines: lines{}, seen: map[string]bool{}, waiting: map[string]time.Time{},
 	}

@@ -75,6 +75,10 @@ func (l lineLog) Write(line []byte) (int, error) {
 // fromNode serves requests that a member has passed.
 func (p *Peers) fromNode(h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if p.open && r.Header.Get(headerAsks) != "" {
+			answerJSON(w, http.StatusServiceUnavailable, wire.AppendError(nil, errOpen))
+			return
+		}
 		passed, err := believed(r)
 		if node := r.TLS.PeerCertificates[0].DNSNames[0]; !p.isMember(node) {
 			err = fmt.Errorf("the node %s is no member of the cluster, and passes no requests", node)
@@ -134,7 +138,7 @@ func (p *Peers) answer(r *http.Request, node string, body []byte) (any, error) {
 		}
 		p.isAsked(node, asked)
 		said := p.node.About()
-		said.NowMs, said.Form = p.looks.nowMs(), p.form
+		said.NowMs, said.Form, said.Asks = p.looks.nowMs(), p.form, !p.open
 		return said, nil
 	case r.URL.Path == "/members" && node != "":
 		asked := &member{}

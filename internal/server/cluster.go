@@ -284,7 +284,7 @@ func (s *Server) depose(ctx context.Context, c *cluster) error {
 	sessionsErr := s.sessions.Shutdown(ctx)
 	ended.Wait()
 	if !s.lead.requests.wait(requestsFor) {
-		s.conns.cut()
+		s.lead.requests.cut()
 		s.lead.requests.wait(0)
 	}
 	s.ticker.end()
@@ -296,7 +296,7 @@ func (s *Server) depose(ctx context.Context, c *cluster) error {
 }
 
 // requestsFor is how long the clients of a leader that is none any more may take to read their
-// answers; then all connections are cut.
+// answers; then their connections are cut.
 const requestsFor = time.Second
 
 // leaveCluster is shutdown for a node.
@@ -332,16 +332,22 @@ type leader struct {
 // ServeHTTP implements http.Handler. A read waits until this node has led after it came: what
 // another leader has written meanwhile would be missing.
 func (l *leader) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	if !l.lead.requests.enter() {
+	if !l.serves(w, r) {
 		l.follower.admit(w, r, l)
-		return
 	}
-	defer l.lead.requests.leave()
+}
+
+// serves reports whether this node has answered as the leader.
+func (l *leader) serves(w http.ResponseWriter, r *http.Request) bool {
+	if !l.lead.requests.enter(r) {
+		return false
+	}
+	defer l.lead.requests.leave(r)
 	if reads(r) && l.lead.lease.Verify(r.Context()) != nil {
-		l.follower.admit(w, r, l)
-		return
+		return false
 	}
 	l.api.ServeHTTP(w, r)
+	return true
 }
 
 // apiPath begins the paths of the API.
@@ -352,32 +358,46 @@ func reads(r *http.Request) bool {
 	return (r.Method == http.MethodGet || r.Method == http.MethodHead) && strings.HasPrefix(r.URL.Path, apiPath)
 }
 
-// requests counts the requests of one time as the leader. Any goroutine.
+// requests are those of one time as the leader. Any goroutine.
 type requests struct {
 	mu      sync.Mutex
-	running int
+	running map[*http.Request]bool
 	closed  bool
 	// idle is closed when the last one ends; nil until somebody waits.
 	idle chan struct{}
 }
 
-// enter counts a request, unless somebody waits for their end.
-func (q *requests) enter() bool {
+// enter adds a request, unless somebody waits for their end.
+func (q *requests) enter(r *http.Request) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if q.closed {
 		return false
 	}
-	q.running++
+	if q.running == nil {
+		q.running = make(map[*http.Request]bool)
+	}
+	q.running[r] = true
 	return true
 }
 
-func (q *requests) leave() {
+func (q *requests) leave(r *http.Request) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if q.running--; q.running == 0 && q.idle != nil {
+	if delete(q.running, r); len(q.running) == 0 && q.idle != nil {
 		close(q.idle)
 		q.idle = nil
+	}
+}
+
+// cut closes the connections of clients here whose requests run still.
+func (q *requests) cut() {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for r := range q.running {
+		if c, ok := r.Context().Value(connKey{}).(*limitedConn); ok {
+			_ = c.Close() // what was to be sent is given up
+		}
 	}
 }
 
@@ -392,7 +412,7 @@ func (q *requests) open() {
 func (q *requests) wait(within time.Duration) bool {
 	q.mu.Lock()
 	q.closed = true
-	if q.running == 0 {
+	if len(q.running) == 0 {
 		q.mu.Unlock()
 		return true
 	}
@@ -418,5 +438,5 @@ func (q *requests) wait(within time.Duration) bool {
 func (q *requests) count() int {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	return q.running
+	return len(q.running)
 }

@@ -76,7 +76,7 @@ func TestEveryOptionReachesItsPart(t *testing.T) {
 	mustBeSet(t, &stored, "Fatal", "Node", "CreationID", "CountFree", "MustExist", "DisableAutomaticCompactions")
 	engine := s.engineOptions(gates, budget)
 	// Limits of memory and of rounds have one value everywhere; the rest is for simulations.
-	mustBeSet(t, &engine, "Index", "Limits", "Observe", "Heard", "Strayed")
+	mustBeSet(t, &engine, "Index", "Limits", "Made", "Observe", "Heard", "Strayed")
 	sessions := s.sessionOptions(budget)
 	mustBeSet(t, &sessions, "Random") // crypto/rand
 	api := s.apiOptions()

@@ -21,7 +21,7 @@ import (
 func (s *Server) openPeers(id replica.Identity) error {
 	o := peer.Options{
 		DataDir: s.o.DataDir, Log: s.o.Log, Refusals: s.refusedLog,
-		NowMs: s.o.Time.orMachine().wallMs, Form: replica.NewestForm, MostPassed: s.files.connections,
+		NowMs: s.o.Time.orMachine().wallMs, Form: replica.NewestForm, Open: s.o.Tokens == nil && s.o.Providers == nil, MostPassed: s.files.connections,
 		Data: func() peer.Data { return peer.Data{CreationID: id.CreationID, Shards: id.Shards} },
 	}
 	if s.o.Cluster.Listen != "" {
