@@ -129,7 +129,7 @@ func (s *Store) mustBeOf(node string) error {
 		return nil
 	case s.options.Node == "":
 		return refuse(file, "the directory belongs to node %s of a cluster, whose other nodes would not know what a server alone does; "+
-			"start it with --cluster, or make a server alone of a backup with \"codeq restore\"", node)
+			"start that node with \"codeq serve\", or make a server alone of a backup with \"codeq restore\"", node)
 	case node == "":
 		return refuse(file, "the directory belongs to a server alone; make it the first node of a cluster with \"codeq cluster init\"")
 	}

@@ -85,27 +85,36 @@ func clusterSentence(s *wire.ClusterStatus) string {
 }
 
 type clusterTransferCmd struct {
-	Node string `arg:"" optional:"" help:"Node that is to lead: the begin of its id, or its address. Without it the cluster chooses."`
+	Node *string `arg:"" optional:"" help:"Node that is to lead: the begin of its id, or its address. Without it the cluster chooses."`
 }
+
+// errNoNode refuses an empty argument, as of a variable of a script that is not set.
+var errNoNode = wrong("the node must not be empty: give the begin of its id, or its address")
 
 // transferFor is how long "cluster transfer" waits until another node leads.
 const transferFor = 10 * time.Second
 
 // Run hands the lead over and waits until another node leads.
 func (t *clusterTransferCmd) Run(a *app) error {
+	var node string
+	if t.Node != nil {
+		if node = *t.Node; node == "" {
+			return errNoNode
+		}
+	}
 	return show(a, func(ctx context.Context, c *client.Client) (*wire.ClusterStatus, error) {
 		before, err := c.Cluster(ctx)
 		if err != nil {
 			return nil, err
 		}
-		if err := c.TransferLead(ctx, t.Node); err != nil {
+		if err := c.TransferLead(ctx, node); err != nil {
 			return nil, err
 		}
 		ctx, cancel := context.WithTimeout(ctx, transferFor)
 		defer cancel()
 		for {
 			now, err := c.Cluster(ctx)
-			if err == nil && (now.Leader != before.Leader || leads(before, t.Node)) {
+			if err == nil && (now.Leader != before.Leader || leads(before, node)) {
 				return now, nil
 			}
 			select {
@@ -142,6 +151,9 @@ with a new token. The command is refused if the other nodes could not decide wit
 
 // Run takes a node out.
 func (r *clusterRemoveCmd) Run(a *app) error {
+	if r.Node == "" {
+		return errNoNode
+	}
 	return a.ask(func(ctx context.Context, c *client.Client) error {
 		if err := c.RemoveNode(ctx, r.Node); err != nil {
 			return err

@@ -23,7 +23,7 @@ const (
 
 type enqueueCmd struct {
 	Command     string        `arg:"" help:"Queue to which the task is posted."`
-	Payload     *string       `arg:"" optional:"" help:"JSON that the worker gets. Without it and --file it is read from standard input."`
+	Payload     *string       `arg:"" optional:"" help:"JSON that the worker gets; - reads standard input, and so does a command without it and --file."`
 	File        string        `type:"path" placeholder:"FILE" help:"Post one task for each line of this file of JSON values; - reads standard input."`
 	Priority    int           `default:"0" help:"0 to 9; higher priorities are granted first."`
 	Delay       time.Duration `whole:"" xor:"due" help:"Grant the task only after this time, in whole seconds."`
@@ -150,16 +150,16 @@ func isRun(name string) bool {
 	return name != "" && len(name) <= maxRunBytes && strings.Trim(name, runLetters) == ""
 }
 
-// payload is the argument or else all of standard input.
+// payload is the argument, or all of standard input.
 func (e *enqueueCmd) payload(ctx context.Context, a *app) ([]byte, error) {
-	if e.Payload != nil {
+	if e.Payload != nil && *e.Payload != "-" {
 		payload, err := onePayload([]byte(*e.Payload))
 		if err != nil {
 			return nil, wrong("%w; write objects as '{\"file\":\"a.iso\"}' and text as '\"hello\"', with the single quotes", err)
 		}
 		return payload, nil
 	}
-	if a.inIsTerminal {
+	if a.inIsTerminal && e.Payload == nil {
 		return nil, wrong("no payload: give it as an argument like '{\"file\":\"a.iso\"}', pipe it in, or name a file of lines with --file")
 	}
 	read, err := a.readAll(ctx, wire.MaxPayloadBytes)

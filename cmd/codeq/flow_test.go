@@ -217,6 +217,9 @@ func TestFileOfLinesMakesEachTaskOnce(t *testing.T) {
 	if want := "standard input" + again + "\n"; code != exitFine || out != want || err != "" {
 		t.Errorf("from standard input: exit code %d, %q, errors %q, want %q", code, out, err, want)
 	}
+	if code, _, err := h.run("{}\n", "enqueue", "one", "-"); code != exitFine || err != "" {
+		t.Errorf("one task from standard input: exit code %d, errors %q", code, err)
+	}
 	has(t, h.fine("queues"), "hash     1000")
 	has(t, h.fine("enqueue", "hash", "--file", path, "--no-key"), "1000 new tasks")
 	has(t, h.fine("queues"), "hash     2000")

@@ -115,7 +115,8 @@ func TestJoinRefusesBeforeItUsesTheToken(t *testing.T) {
 	token, err := a.Invite(time.Minute)
 	must(t, err)
 	for address, want := range map[string]string{
-		"127.0.0.1": "host:port", ":7000": "host:port", "0.0.0.0:7000": "other nodes can reach", "a b:1": "character",
+		"127.0.0.1": "host:port", "127.0.0.1:0": "host:port", ":7000": "host:port", "0.0.0.0:7000": "other nodes can reach", "a b:1": "character",
+		"127.0.0.1:99999": "from 1 to 65535", "h:00": "from 1 to 65535", "foo:bar": "from 1 to 65535",
 		a.Self().Address: "codeq cluster remove " + a.Self().Node,
 	} {
 		if _, err := Join(t.Context(), token, drawn(), address); err == nil || !strings.Contains(err.Error(), want) {

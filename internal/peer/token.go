@@ -7,6 +7,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"net"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -67,12 +68,14 @@ func parseToken(text string) (t token, err error) {
 }
 
 // AddressProblem says what is wrong with the address at which other nodes reach one, "" if
-// nothing is: it must be host:port with both.
+// nothing is: it must be host:port with both, the port a number from 1 to 65535.
 func AddressProblem(address string) string {
 	host, port, err := net.SplitHostPort(address)
 	switch {
 	case err != nil || host == "" || port == "" || port == "0":
 		return "must be host:port, such as 10.0.0.1:8090"
+	case !isPort(port):
+		return "must end with a port from 1 to 65535, such as 10.0.0.1:8090"
 	case len(address) > maxAddressBytes:
 		return "is too long"
 	}
@@ -85,6 +88,12 @@ func AddressProblem(address string) string {
 		return "must be one that other nodes can reach, and not that of all addresses of this machine"
 	}
 	return ""
+}
+
+// isPort reports whether text is a number from 1 to 65535, in digits alone.
+func isPort(text string) bool {
+	port, err := strconv.ParseUint(text, 10, 16)
+	return err == nil && port > 0
 }
 
 // ticket is what a node keeps of a token that it made.
