@@ -23,7 +23,7 @@ import (
 func (c *Client) connect(ctx context.Context, d *dialect, hello *wire.Hello) (l *link, err error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, dialTimeout+helloTimeout, errMute)
 	defer cancel()
-	err = c.nodes.each(ctx, func(base *url.URL) (err error) {
+	err = c.nodes.each(ctx, notDone, func(base *url.URL) (err error) {
 		for moves := 0; ; moves++ {
 			if l, err = c.linkTo(ctx, d, base); err != nil || moves == maxHops || !c.nodes.leads(base, l.leader) {
 				break

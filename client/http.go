@@ -32,6 +32,8 @@ type call struct {
 	// change something and are not repeated here: without an answer their error is
 	// ErrOutcomeUnknown.
 	remedy string
+	// keyed: the request makes a task with a key, so it may be sent twice.
+	keyed bool
 	// waitFor is the time the server was asked to wait.
 	waitFor time.Duration
 	// patience ends the request; nil leaves that to its context.
@@ -69,12 +71,30 @@ func (c *Client) do(ctx context.Context, in call) (*reply, error) {
 	return answer, in.unsure(err)
 }
 
-func (c *Client) try(ctx context.Context, in call) (*reply, error) {
+func (c *Client) try(ctx context.Context, in call) (answer *reply, err error) {
+	next := notDone
+	if in.method == http.MethodGet {
+		next = unread
+	}
+	err = c.nodes.each(ctx, next, func(base *url.URL) (err error) {
+		answer, err = c.tryAt(ctx, in, base)
+		c.nodes.lost(base, err)
+		return err
+	})
+	return answer, err
+}
+
+// tryAt sends a request to one address and reads its answer.
+func (c *Client) tryAt(ctx context.Context, in call, base *url.URL) (*reply, error) {
+	first := answerTimeout
+	if (in.keyed || in.method == http.MethodGet) && c.nodes.othersLeft() {
+		first = answerSoon
+	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	in.patience = newPatience(in.waitFor+answerTimeout, func() { cancel(errMute) })
+	in.patience = newPatience(in.waitFor+first, func() { cancel(errMute) })
 	defer in.patience.sends()
-	response, err := c.open(ctx, in)
+	response, err := c.openAt(ctx, in, base)
 	if err != nil {
 		return nil, err
 	}
@@ -122,7 +142,7 @@ func decoded[A any](body []byte) (*A, error) {
 // open sends one request, follows redirects, and returns the answer if it is a 2xx. The
 // caller must read and close its body.
 func (c *Client) open(ctx context.Context, in call) (response *http.Response, err error) {
-	err = c.nodes.each(ctx, func(base *url.URL) (err error) {
+	err = c.nodes.each(ctx, notDone, func(base *url.URL) (err error) {
 		response, err = c.openAt(ctx, in, base)
 		c.nodes.lost(base, err)
 		return err
@@ -250,7 +270,7 @@ func (c *Client) EnqueueRequest(ctx context.Context, request *wire.EnqueueReques
 
 func (c *Client) postOnce(ctx context.Context, request *wire.EnqueueRequest) (*Enqueued, error) {
 	body := wire.AppendEnqueueRequest(nil, request)
-	in := call{method: http.MethodPost, path: apiPath + "/tasks", body: body}
+	in := call{method: http.MethodPost, path: apiPath + "/tasks", body: body, keyed: request.IdempotencyKey != ""}
 	if request.IdempotencyKey == "" {
 		in.remedy = "look with \"codeq tasks\" whether the task is there before it is posted again"
 	}

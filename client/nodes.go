@@ -19,6 +19,9 @@ const (
 	leaderHeader = "Codeq-Leader"
 	// nextAfter is how long one of several addresses may take to accept a connection.
 	nextAfter = 3 * time.Second
+	// answerSoon is how long one of several addresses may take to begin an answer to a request
+	// that may be sent twice, while another one is not known to be lost.
+	answerSoon = 5 * time.Second
 	// lostFor is how long an address that was lost is not asked because an answer names it: other
 	// nodes may reach it, and this client not.
 	lostFor = 30 * time.Second
@@ -84,11 +87,29 @@ func (n *nodes) leads(from *url.URL, named string) bool {
 	return true
 }
 
-// each tries the addresses until one takes the request; at those before nothing was done. The
-// error is that of the last one. try calls lost.
-func (n *nodes) each(ctx context.Context, try func(base *url.URL) error) (err error) {
+// othersLeft reports whether another address than the one that is asked was not lost lately.
+func (n *nodes) othersLeft() bool {
+	at, now := int(n.at.Load()), time.Now().UnixMilli()
+	for i := range n.all {
+		if i != at && now-n.lostAt[i].Load() >= lostFor.Milliseconds() {
+			return true
+		}
+	}
+	return false
+}
+
+// notDone are the fates after which each asks the next address for any request: nothing was
+// done at the one before. Those of unread are for a read.
+const (
+	notDone = unreached | away
+	unread  = notDone | internal | broken | cutShort
+)
+
+// each tries the addresses until one ends with none of the fates in next. The error is that
+// of the last one. try calls lost.
+func (n *nodes) each(ctx context.Context, next fate, try func(base *url.URL) error) (err error) {
 	for range n.all {
-		if err = try(n.current()); fateOf(err)&(unreached|away) == 0 || ctx.Err() != nil {
+		if err = try(n.current()); fateOf(err)&next == 0 || ctx.Err() != nil {
 			return err
 		}
 	}

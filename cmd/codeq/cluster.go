@@ -155,6 +155,10 @@ func (r *clusterRemoveCmd) Run(a *app) error {
 		return errNoNode
 	}
 	return a.ask(func(ctx context.Context, c *client.Client) error {
+		// A read may leave an address that does not answer for the next one, a removal may not.
+		if _, err := c.Cluster(ctx); err != nil {
+			return err
+		}
 		if err := c.RemoveNode(ctx, r.Node); err != nil {
 			return err
 		}
