@@ -6,6 +6,7 @@ import (
 	"crypto/x509"
 	"encoding/base64"
 	"errors"
+	"io"
 	stdlog "log"
 	"net"
 	"net/http"
@@ -37,6 +38,9 @@ const (
 	// lostFor is how long requests to a leader may go on after another one is known: one that
 	// still runs answers them itself.
 	lostFor = time.Second
+	// nextFor is how long a request that could not be sent waits for the next leader. An election
+	// takes less.
+	nextFor = 2 * time.Second
 )
 
 // target is the leader as this node knows it; "" for none. ended ends when it is no longer, and
@@ -96,6 +100,7 @@ type Passage struct {
 var (
 	errNoLeader = wire.Refuse(wire.CodeNotLeader, "the cluster has no leader at this moment, and nothing was done; try again in a second")
 	errNotSent  = wire.Refuse(wire.CodeNotLeader, "the leader of the cluster cannot be reached from this node, and nothing was done; try again in a second")
+	errLeaving  = wire.Refuse(wire.CodeDraining, "this node of the cluster stops, and nothing was done; ask another one")
 	errLost     = wire.Refuse(wire.CodeNotLeader, "the leader of the cluster was lost before it answered: it may or may not have done what was asked; "+
 		"look whether it is done, or send it again if a second time does no harm")
 )
@@ -153,11 +158,45 @@ func (p *Peers) awaitPassed(ctx context.Context) {
 	}
 }
 
-// Pass passes a request to the leader and its answer to the client, sockets included.
-func (p *Peers) Pass(w http.ResponseWriter, r *http.Request) (result Passage) {
-	at := &passage{to: p.leader.Load(), stay: func() bool { return false }}
+// unclosed is a body that is still there after a try in which nothing was sent. net/http closes it
+// after the handler.
+type unclosed struct{ io.Reader }
+
+// Close implements io.Closer.
+func (unclosed) Close() error { return nil }
+
+// Pass passes a request to the leader and its answer to the client, sockets included. What could not
+// be sent goes to the next leader.
+func (p *Peers) Pass(w http.ResponseWriter, r *http.Request) Passage {
+	late := time.NewTimer(nextFor)
+	defer late.Stop()
+	if r = r.WithContext(r.Context()); r.Body != nil && r.Body != http.NoBody {
+		r.Body = unclosed{r.Body}
+	}
+	for tries := 0; ; tries++ {
+		to := p.leader.Load()
+		got := p.passTo(to, w, r)
+		if got.Refusal != errNotSent && (tries == 0 || got.Refusal != errNoLeader || to.address != "") {
+			return got
+		}
+		select {
+		case <-to.replaced:
+		case <-late.C:
+			return got
+		case <-r.Context().Done():
+			return got
+		}
+	}
+}
+
+// passTo passes a request to one leader.
+func (p *Peers) passTo(to *target, w http.ResponseWriter, r *http.Request) (result Passage) {
+	at := &passage{to: to, stay: func() bool { return false }}
 	again, _ := r.Context().Value(againKey{}).(bool)
-	if again || at.to.address == "" || at.to.node == p.directory.self.Node {
+	switch {
+	case to.forEver:
+		return Passage{Refusal: errLeaving}
+	case again, to.address == "", to.node == p.directory.self.Node:
 		return Passage{Refusal: errNoLeader}
 	}
 	ctx, cancel := context.WithCancel(context.WithValue(r.Context(), passageKey{}, at))

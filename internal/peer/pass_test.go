@@ -7,6 +7,7 @@ import (
 	"crypto/x509"
 	"encoding/base64"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -204,6 +205,39 @@ func TestWithoutALeaderNothingIsDone(t *testing.T) {
 	l.lead(Member{Node: strings.Repeat("ab", 16), Address: a.Self().Address})
 	until(t, "another leader is known", func() bool { return b.leader.Load().node == strings.Repeat("ab", 16) })
 	mustSay(t, s, "cannot be reached")
+}
+
+// A request that cannot be sent waits for the next leader and reaches it whole. A node that stops sends
+// clients to others.
+func TestWhatCannotBeSentGoesToTheNextLeader(t *testing.T) {
+	l, a, b := pair(t, tell)
+	s := public(t, b, false)
+	l.lead(Member{Node: strings.Repeat("ab", 16), Address: "127.0.0.1:1"})
+	until(t, "another leader is known", func() bool { return b.leader.Load().address == "127.0.0.1:1" })
+	const body = "a body of some length"
+	said := make(chan string, 1)
+	go func() {
+		response, err := s.Client().Post(s.URL, "text/plain", strings.NewReader(body))
+		if err != nil {
+			said <- err.Error()
+			return
+		}
+		text, err := io.ReadAll(response.Body)
+		said <- fmt.Sprint(response.StatusCode, string(text), errors.Join(err, response.Body.Close()))
+	}()
+	<-time.After(100 * time.Millisecond) // the first try; a request that comes later passes as well
+	l.lead(Member{})
+	until(t, "none is known", func() bool { return b.leader.Load().address == "" })
+	l.lead(a.Self())
+	if got := <-said; !strings.Contains(got, body) {
+		t.Errorf("the next leader got %s", got)
+	}
+	stops := newTarget("", "")
+	stops.forEver = true
+	b.leader.Store(stops)
+	if got := b.Pass(httptest.NewRecorder(), httptest.NewRequest(http.MethodGet, "/", nil)); got.Refusal == nil || got.Refusal.Code != wire.CodeDraining {
+		t.Errorf("a node that stops: %v", got.Refusal)
+	}
 }
 
 // mustSay gets a page, which must be the refusal not_leader.
