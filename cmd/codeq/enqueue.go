@@ -46,7 +46,7 @@ type enqueueCmd struct {
 // Help is the longer text of "codeq enqueue --help".
 func (e *enqueueCmd) Help() string {
 	return `--file makes a task of every line, each time it is run. A run that ends early, or has lines that are not JSON, prints
-its name. Correct the file and continue with --run and that name: lines that have a task keep it, wherever they stand
+its name. Correct the file and continue with --run and that name: lines whose task is still there keep it, wherever they stand
 now, and only new and corrected lines are posted. A run stops at the first line that is refused because the disk of
 the server is nearly full. A process that is killed prints nothing; name the run yourself where that may happen.
 
