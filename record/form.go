@@ -135,7 +135,7 @@ func (f *form) put(number, kind byte) { f.out = append(f.out, number<<1|kind) }
 
 // label prints the name of a field.
 func (f *form) label(name string) {
-	if f.out[len(f.out)-1] != '{' {
+	if len(f.out) > 1 { // more than the brace
 		f.out = append(f.out, ',')
 	}
 	f.out = append(append(append(f.out, '"'), name...), '"', ':')

@@ -2,12 +2,14 @@ package conform
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"net"
 	"reflect"
 	"slices"
 	"strings"
+	"syscall"
 	"time"
 
 	"codeq/client"
@@ -268,7 +270,12 @@ func (x *run) openWith(tokens *auth.Tokens) {
 
 // serve starts the server, and a client that goes around the proxy.
 func (x *run) serve(o testserver.Options) {
-	s, err := testserver.Start(o)
+	var s *testserver.Server
+	var err error
+	x.until("a port that was free must be free again", func() bool { // another program may have a connection from it
+		s, err = testserver.Start(o)
+		return !errors.Is(err, syscall.EADDRINUSE)
+	})
 	x.must(err)
 	x.server = s
 	x.after(func() { _ = s.Close() }) // the script has ended

@@ -27,7 +27,7 @@ var strangeScripts = []script{
 		p.ok(p.hear("result", nil), members{"mood": 7})
 		x.want("settled", members{"delivery": 1, "ok": true})
 	}},
-	{"strange/unknown-code", "Any other code ends it: the place in the window is free, and the code goes to the log.", "", func(x *run) {
+	{"strange/unknown-code", "Any other code ends the outcome: its place in the window is free, and the code goes to the log.", "", func(x *run) {
 		s := x.play()
 		x.startWorker(nil)
 		p := s.arrives(nil)
@@ -239,7 +239,7 @@ var wayScripts = []script{
 			x.fail("the driver followed %d redirects", n)
 		}
 	}},
-	{"way/session-behind-a-proxy", "503 and 429, an answer from 500 on without a code, and everything that breaks off are reasons to wait.", "", func(x *run) {
+	{"way/session-behind-a-proxy", "503 and 429, an answer from 500 on without a code, and a connection that breaks are reasons to wait.", "", func(x *run) {
 		s := x.play()
 		s.refuses(502, page)
 		x.startWorker(nil)
