@@ -92,7 +92,7 @@ func (e *enqueueCmd) postFile(ctx context.Context, a *app, c *client.Client, tem
 		err = b.results(ctx, c, e.Wait)
 	}
 	if b.keys != nil && b.posted && (b.failed > b.conflicts || b.unknown > 0 || err != nil && !errors.Is(err, errSaid)) {
-		a.complain("continue with --run %s before the retention of the tasks is over: it posts only lines whose tasks are not there", b.keys.run)
+		a.complain("continue with --run %s: it posts only lines whose tasks are not there, so do it before their retention is over", b.keys.run)
 	}
 	switch {
 	case err != nil:
