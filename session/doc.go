@@ -18,8 +18,8 @@
 //
 // gws 1.9.1 has four properties that this package works around:
 //   - A frame whose 64-bit length has its top bit set panics in ReadLoop. The reader recovers,
-//     closes the socket and ends the session. It does not recover from a panic of our own
-//     handlers.
+//     closes the socket with 4400 and ends the session. It does not recover from a panic of our
+//     own handlers.
 //   - gws itself answers a message over the limit, or any other breach of RFC 6455. Its close
 //     frame passes our connection, which replaces the code by 4400, as the protocol promises.
 //   - The write mutex of gws has no deadline: every write sets one on the connection below, and

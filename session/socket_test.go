@@ -247,8 +247,8 @@ func TestFrameLengthThatKillsGwsEndsOnlyItsSession(t *testing.T) {
 		killer.hello()
 		frame := binary.BigEndian.AppendUint64([]byte{0x81, 0xFF}, length)
 		killer.write(append(frame, 0, 0, 0, 0))
-		if _, _, err := killer.read(); err == nil {
-			t.Errorf("length %x: the socket lives on", length)
+		if code := killer.closeCode(); code != CloseProtocol {
+			t.Errorf("length %x: closed with %d, want %d", length, code, CloseProtocol)
 		}
 	}
 	witness.write(text(1, `{"type":"window","ref":1,"size":1}`))

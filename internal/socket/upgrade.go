@@ -66,8 +66,9 @@ func (s *Socket) Upgrade(buffered *bufio.Reader, req *http.Request, handler gws.
 }
 
 // ReadLoop runs gws until the socket ends. It recovers from a panic of gws, which a hostile frame
-// header can cause, calls broken with it and closes the socket. While a handler of the caller
-// runs, inHandler is true, and a panic of the handler ends the process.
+// header can cause, calls broken with it and closes the socket with CloseProtocol, as gws does for
+// a frame that it refuses. While a handler of the caller runs, inHandler is true, and a panic of the
+// handler ends the process.
 func (s *Socket) ReadLoop(conn *gws.Conn, inHandler *bool, broken func(p any)) {
 	defer func() {
 		if *inHandler {
@@ -75,7 +76,9 @@ func (s *Socket) ReadLoop(conn *gws.Conn, inHandler *bool, broken func(p any)) {
 		}
 		if p := recover(); p != nil {
 			broken(p)
-			s.Cut()
+			if conn.WriteClose(CloseProtocol, []byte("a frame cannot be read")) != nil {
+				s.Cut()
+			}
 		}
 	}()
 	conn.ReadLoop()
