@@ -109,7 +109,9 @@ func (s *session) authenticate() {
 	principal, refusal := s.header, (*wire.Error)(nil)
 	if hello.Token != "" || principal == nil {
 		s.mu.Unlock()
-		principal, refusal = s.registry.o.Auth.Authenticate(s.ctx, hello.Token)
+		if principal, refusal = s.registry.o.Auth.Authenticate(s.ctx, hello.Token); refusal == nil {
+			principal, refusal = principal.For(s.tenant)
+		}
 		s.mu.Lock()
 	}
 	switch {

@@ -22,8 +22,7 @@ type session struct {
 	registry *Registry
 	socket   *socket.Socket
 	conn     *gws.Conn
-	// header is the principal of the upgrade, nil without a credential in it.
-	header *auth.Principal
+	upgrade
 	box    *mailbox.Mailbox[[]shard.Effect]
 	writer *actor.Actor
 	ctx    context.Context
@@ -59,6 +58,14 @@ type named struct {
 	id wire.SessionID
 	// of is whose session it is once it is open.
 	of subject
+}
+
+// upgrade is what the request for the session said.
+type upgrade struct {
+	// header is its principal, nil without a credential in it.
+	header *auth.Principal
+	// tenant is the one that it names, "" for none: credentials of hellos act for it.
+	tenant string
 }
 
 // writing is owned by the writer: the frames that it has fetched, the buffer of the message that
@@ -102,7 +109,7 @@ var effectLimits = mailbox.Limits{Messages: 1 << 20, Bytes: 1 << 30}
 
 func newSession(r *Registry, conn *socket.Socket, header *auth.Principal) *session {
 	s := &session{
-		registry: r, socket: conn, header: header,
+		registry: r, socket: conn, upgrade: upgrade{header: header},
 		box: mailbox.New[[]shard.Effect](effectLimits),
 	}
 	conn.Pace.Goes, s.lookedAtMs, s.heardAtMs = s.keepsWriting, r.o.NowMs(), r.o.NowMs()

@@ -10,7 +10,7 @@ import (
 
 // Upgrade makes the connection of a request a session, which outlives the request. The caller
 // has checked the headers of the upgrade and the credential; with a nil principal the hello
-// has the credential. After a refusal the caller answers the request. Any goroutine.
+// has the credential. A credential of a hello acts for the tenant that the upgrade names. After a refusal the caller answers the request. Any goroutine.
 func (r *Registry) Upgrade(w http.ResponseWriter, req *http.Request, principal *auth.Principal) *wire.Error {
 	if refusal := r.reserve(); refusal != nil {
 		return refusal
@@ -22,6 +22,7 @@ func (r *Registry) Upgrade(w http.ResponseWriter, req *http.Request, principal *
 		return wire.Refuse(wire.CodeInternal, "the connection cannot be upgraded")
 	}
 	s := newSession(r, conn, principal)
+	s.tenant = req.Header.Get(auth.HeaderTenant)
 	s.conn, err = conn.Upgrade(buffered, req, s, socket.Protocol{
 		Name: wire.Subprotocol, MaxRead: wire.MaxClientMessageBytes, MaxWrite: maxWriteBytes,
 	})

@@ -2,6 +2,7 @@ package auth
 
 import (
 	"context"
+	"net/http"
 	"slices"
 	"strings"
 
@@ -57,14 +58,29 @@ func (p *Principal) until(endMs int64) *Principal {
 	return &paged
 }
 
-// For is the principal while it acts for a tenant, or forbidden. Only ScopeAdminAll may act for
-// another tenant than its own.
-func (p *Principal) For(tenant string) (*Principal, *wire.Error) {
-	if tenant == p.Tenant {
-		return p, nil
+// HeaderTenant is the header that names the tenant for which a request, or a socket, acts.
+const HeaderTenant = "X-Codeq-Tenant"
+
+// NamedTenant is the tenant that a header names, "" if it names none, or invalid_argument.
+func NamedTenant(h http.Header) (string, *wire.Error) {
+	named := h.Values(HeaderTenant)
+	if len(named) == 0 {
+		return "", nil
 	}
-	if problem := wire.NameProblem(tenant, wire.MaxTenantBytes); problem != "" {
-		return nil, wire.Refuse(wire.CodeInvalidArgument, "the name of the tenant "+problem)
+	if len(named) > 1 {
+		return "", wire.Refuse(wire.CodeInvalidArgument, "a request names one tenant, this one has "+HeaderTenant+" several times")
+	}
+	if problem := wire.NameProblem(named[0], wire.MaxTenantBytes); problem != "" {
+		return "", wire.Refuse(wire.CodeInvalidArgument, "the name of the tenant "+problem)
+	}
+	return named[0], nil
+}
+
+// For is the principal while it acts for a tenant, or forbidden; "" is its own. Only ScopeAdminAll
+// may act for another one.
+func (p *Principal) For(tenant string) (*Principal, *wire.Error) {
+	if tenant == "" || tenant == p.Tenant {
+		return p, nil
 	}
 	if refusal := p.CheckScope(ScopeAdminAll); refusal != nil {
 		refusal.Sentence += ", and acts only for its own tenant"

@@ -1,6 +1,7 @@
 package auth
 
 import (
+	"net/http"
 	"slices"
 	"strings"
 	"testing"
@@ -97,8 +98,13 @@ func TestOnlyAnAdminOfAllActsForAnotherTenant(t *testing.T) {
 	if p, refusal := all.For("two"); refusal != nil || p.Tenant != "two" || all.Tenant != "one" {
 		t.Errorf("an admin of all: %v, %v", p, refusal)
 	}
-	if p, refusal := all.For("a\x00"); p != nil || refusal.Code != wire.CodeInvalidArgument {
-		t.Errorf("for no name: %v, %v", p, refusal)
+	if p, refusal := all.For(""); p != all || refusal != nil {
+		t.Errorf("for nobody in particular: %v, %v", p, refusal)
+	}
+	for _, lines := range [][]string{{"a\x00"}, {""}, {"one", "two"}} {
+		if name, refusal := NamedTenant(http.Header{HeaderTenant: lines}); name != "" || refusal == nil || refusal.Code != wire.CodeInvalidArgument {
+			t.Errorf("%q names %q, %v", lines, name, refusal)
+		}
 	}
 }
 

@@ -21,7 +21,7 @@ var (
 
 	varyOrigin = []string{"Origin"}
 	exposed    = []string{"Idempotent-Replayed, Location, Preference-Applied, RateLimit, RateLimit-Policy, Retry-After, " + headerLeader + ", " + headerReadAge + ", " + headerRequestID}
-	mayBeAsked = []string{"Authorization, Content-Type, Last-Event-ID, Prefer, Traceparent, Tracestate, " + headerRead + ", " + headerTenant + ", " + headerRequestID}
+	mayBeAsked = []string{"Authorization, Content-Type, Last-Event-ID, Prefer, Traceparent, Tracestate, " + headerRead + ", " + auth.HeaderTenant + ", " + headerRequestID}
 	askedFor   = []string{"600"} // seconds
 )
 

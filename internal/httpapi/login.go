@@ -10,8 +10,6 @@ import (
 
 const (
 	loginPath = base + "/login"
-	// headerTenant names the tenant for which an administrator of all tenants acts.
-	headerTenant = "X-Codeq-Tenant"
 	// headerPage is what the pages of this server send with each change. A page of another
 	// origin cannot send it without asking first, and the server permits none.
 	headerPage = "X-Codeq-Ui"
@@ -55,14 +53,20 @@ func (a *api) authenticate(c *call) (who *auth.Principal, refusal *wire.Error) {
 		}
 		return nil, refusal
 	}
-	switch named := c.r.Header.Values(headerTenant); len(named) {
-	case 0:
-		return who, nil
-	case 1:
-		c.own, c.who = who.Tenant, who
-		return who.For(named[0])
+	return acting(c, who)
+}
+
+// acting is a principal, nil for none yet, while it acts for the tenant that the request names.
+func acting(c *call, who *auth.Principal) (*auth.Principal, *wire.Error) {
+	tenant, refusal := auth.NamedTenant(c.r.Header)
+	if refusal != nil {
+		return nil, refusal
 	}
-	return nil, wire.Refuse(wire.CodeInvalidArgument, "a request names one tenant, this one has "+headerTenant+" several times")
+	if who == nil || tenant == "" {
+		return who, nil
+	}
+	c.own, c.who = who.Tenant, who
+	return who.For(tenant)
 }
 
 // pageOf is the principal of the cookie of a page, nil if the request has none.

@@ -119,15 +119,15 @@ func TestAnAdminOfAllNamesTheTenant(t *testing.T) {
 	queues := func(who string, header ...string) got {
 		return b.do("GET", base+"/admin/queues", "", append(header, "Authorization", "Bearer "+who)...)
 	}
-	if g := queues("all", headerTenant, "one"); !strings.Contains(g.body, `"ready":1`) {
+	if g := queues("all", auth.HeaderTenant, "one"); !strings.Contains(g.body, `"ready":1`) {
 		t.Errorf("in the tenant it names: %d %s", g.status, g.body)
 	}
 	if g := queues("all"); g.body != `{"queues":[]}` {
 		t.Errorf("in its own: %d %s", g.status, g.body)
 	}
-	queues("two", headerTenant, "one").mustRefuse(t, wire.CodeForbidden)
-	queues("all", headerTenant, " ").mustRefuse(t, wire.CodeInvalidArgument)
-	b.do("PUT", base+"/admin/queues/c", `{"maxAttempts":3}`, "Authorization", "Bearer all", headerTenant, "one")
+	queues("two", auth.HeaderTenant, "one").mustRefuse(t, wire.CodeForbidden)
+	queues("all", auth.HeaderTenant, " ").mustRefuse(t, wire.CodeInvalidArgument)
+	b.do("PUT", base+"/admin/queues/c", `{"maxAttempts":3}`, "Authorization", "Bearer all", auth.HeaderTenant, "one")
 	if g := b.do("GET", base+"/admin/queues/c", "", "Authorization", "Bearer one"); !strings.Contains(g.body, `"maxAttempts":3`) {
 		t.Errorf("after the change: %d %s", g.status, g.body)
 	}

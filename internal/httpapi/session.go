@@ -49,7 +49,11 @@ func (a *api) principalOf(c *call) (*auth.Principal, *wire.Error) {
 		return who, refusal
 	}
 	if c.r.Header.Get("Authorization") == "" {
-		return a.pageOf(c.r)
+		who, refusal := a.pageOf(c.r)
+		if refusal != nil {
+			return nil, refusal
+		}
+		return acting(c, who)
 	}
 	if _, ok := bearerOf(c.r); !ok {
 		c.w.Header().Set("WWW-Authenticate", "Bearer")

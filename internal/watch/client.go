@@ -133,6 +133,8 @@ type webSocket struct {
 	conn   *gws.Conn
 	// header is the principal of the upgrade, nil without a credential in it.
 	header *auth.Principal
+	// tenant is what the upgrade names, "" for none: credentials of hellos act for it.
+	tenant string
 	cancel context.CancelFunc
 	// Owned by the reader. said is the principal of the last good hello, nil before it.
 	inHandler bool
@@ -153,7 +155,7 @@ func (h *Hub) Upgrade(w http.ResponseWriter, req *http.Request, principal *auth.
 		return wire.Refuse(wire.CodeInternal, "the connection cannot be upgraded")
 	}
 	ctx, cancel := context.WithCancel(context.Background())
-	s := &webSocket{client: newClient(h, ctx, conn.Cut), socket: conn, header: principal, cancel: cancel}
+	s := &webSocket{client: newClient(h, ctx, conn.Cut), socket: conn, header: principal, tenant: req.Header.Get(auth.HeaderTenant), cancel: cancel}
 	s.conn, err = conn.Upgrade(buffered, req, s, socket.Protocol{
 		Name: wire.WatchSubprotocol, MaxRead: wire.MaxWatchMessageBytes, MaxWrite: maxWriteBytes,
 	})
@@ -269,7 +271,9 @@ const maxReasonBytes = 123
 func (s *webSocket) hello(f *wire.Hello) {
 	who, refusal := s.header, (*wire.Error)(nil)
 	if f.Token != "" || who == nil {
-		who, refusal = s.hub.o.Auth.Authenticate(s.ctx, f.Token)
+		if who, refusal = s.hub.o.Auth.Authenticate(s.ctx, f.Token); refusal == nil {
+			who, refusal = who.For(s.tenant)
+		}
 	}
 	s.call(func() {
 		switch {
