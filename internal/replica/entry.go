@@ -102,10 +102,11 @@ func (m *machine) entry(epoch uint64, nowMs int64, parts []*waiting) []byte {
 // form is the newest form that all nodes read: those that apply what is in the log already, and
 // else what they have announced. Any goroutine.
 func (m *machine) form() int {
-	if has := int(m.has.Load()); has == NewestForm || m.announced == nil {
+	has := int(m.has.Load())
+	if has == NewestForm || m.announced == nil {
 		return NewestForm
 	}
-	return max(int(m.has.Load()), m.announced())
+	return max(has, m.announced())
 }
 
 // opening is the entry that opens an epoch of this node. Any goroutine.
