@@ -62,6 +62,8 @@ type answer struct {
 	retryAfterSeconds int
 	// handedOver says that the handler has answered, or that a session has the connection.
 	handedOver bool
+	// here answers the request in place of this handler; nil for none.
+	here http.Handler
 	// undelivered is called if the client has left before the first byte of the answer or
 	// does not take all of it: the tasks in the answer go back. extend is called every
 	// extendEvery while the answer is written.
@@ -124,6 +126,9 @@ func (a *api) serve(w http.ResponseWriter, r *http.Request, at *route, handle fu
 		Int("status", ans.status).Dur("durationMs", time.Since(startedAt)).Msg("request")
 	if ans.abort {
 		panic(http.ErrAbortHandler)
+	}
+	if ans.here != nil {
+		ans.here.ServeHTTP(w, r)
 	}
 }
 

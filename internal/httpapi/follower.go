@@ -38,8 +38,8 @@ type FollowerOptions struct {
 	Version string
 	Guard   *Guard
 	Pages   Pages
-	// Pass passes a request to the leader.
-	Pass func(w http.ResponseWriter, r *http.Request) peer.Passage
+	// Pass passes a request to the leader, or says which handler is to answer it here.
+	Pass func(w http.ResponseWriter, r *http.Request) (got peer.Passage, here http.Handler)
 	// Ready reports whether a leader is known.
 	Ready func() bool
 	// WriteMetrics adds the figures of the server to a page of metrics.
@@ -71,10 +71,13 @@ func NewFollower(o *FollowerOptions) http.Handler {
 }
 
 // passOn has the leader answer a request.
-func (a *api) passOn(c *call, pass func(w http.ResponseWriter, r *http.Request) peer.Passage) answer {
+func (a *api) passOn(c *call, pass func(w http.ResponseWriter, r *http.Request) (peer.Passage, http.Handler)) answer {
 	clear(c.w.Header()) // the leader sets them
 	c.r.Header.Set(headerRequestID, c.requestID)
-	got := pass(c.w, c.r)
+	got, here := pass(c.w, c.r)
+	if here != nil {
+		return answer{handedOver: true, here: here}
+	}
 	if got.Refusal != nil {
 		addAlways(c.w.Header(), c.r)
 		c.w.Header().Set(headerRequestID, c.requestID)

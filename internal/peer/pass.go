@@ -38,9 +38,6 @@ const (
 	// lostFor is how long requests to a leader may go on after another one is known: one that
 	// still runs answers them itself.
 	lostFor = time.Second
-	// nextFor is how long a request that could not be sent waits for the next leader. An election
-	// takes less.
-	nextFor = 2 * time.Second
 )
 
 // target is the leader as this node knows it; "" for none. ended ends when it is no longer, and
@@ -92,6 +89,9 @@ type Passage struct {
 	Status int
 	// Refusal is what the client must be answered; nil if it has an answer, or part of one.
 	Refusal *wire.Error
+	// Unsent says that nothing was sent, and that it can be passed again once the leader is another
+	// one.
+	Unsent bool
 	// Broken says that the answer broke off: the connection of the client must be closed.
 	Broken bool
 }
@@ -165,39 +165,16 @@ type unclosed struct{ io.Reader }
 // Close implements io.Closer.
 func (unclosed) Close() error { return nil }
 
-// Pass passes a request to the leader and its answer to the client, sockets included. What could not
-// be sent goes to the next leader.
-func (p *Peers) Pass(w http.ResponseWriter, r *http.Request) Passage {
-	late := time.NewTimer(nextFor)
-	defer late.Stop()
-	if r = r.WithContext(r.Context()); r.Body != nil && r.Body != http.NoBody {
-		r.Body = unclosed{r.Body}
-	}
-	for tries := 0; ; tries++ {
-		to := p.leader.Load()
-		got := p.passTo(to, w, r)
-		if got.Refusal != errNotSent && (tries == 0 || got.Refusal != errNoLeader || to.address != "") {
-			return got
-		}
-		select {
-		case <-to.replaced:
-		case <-late.C:
-			return got
-		case <-r.Context().Done():
-			return got
-		}
-	}
-}
-
-// passTo passes a request to one leader.
-func (p *Peers) passTo(to *target, w http.ResponseWriter, r *http.Request) (result Passage) {
+// Pass passes a request to the leader and its answer to the client, sockets included.
+func (p *Peers) Pass(w http.ResponseWriter, r *http.Request) (result Passage) {
+	to := p.leader.Load()
 	at := &passage{to: to, stay: func() bool { return false }}
 	again, _ := r.Context().Value(againKey{}).(bool)
 	switch {
 	case to.forEver:
 		return Passage{Refusal: errLeaving}
 	case again, to.address == "", to.node == p.directory.self.Node:
-		return Passage{Refusal: errNoLeader}
+		return Passage{Refusal: errNoLeader, Unsent: !again}
 	}
 	ctx, cancel := context.WithCancel(context.WithValue(r.Context(), passageKey{}, at))
 	defer cancel()
@@ -215,7 +192,10 @@ func (p *Peers) passTo(to *target, w http.ResponseWriter, r *http.Request) (resu
 		}
 		result = at.Passage
 	}()
-	p.proxy.ServeHTTP(upgradable{w}, r.WithContext(ctx))
+	if r = r.WithContext(ctx); r.Body != nil && r.Body != http.NoBody {
+		r.Body = unclosed{r.Body}
+	}
+	p.proxy.ServeHTTP(upgradable{w}, r)
 	return at.Passage
 }
 
@@ -256,10 +236,10 @@ func (p *Peers) newProxy() {
 			at, _ := r.Context().Value(passageKey{}).(*passage)
 			var unsent *dialError
 			if at.Refusal = errLost; errors.As(err, &unsent) {
-				at.Refusal = errNotSent
+				at.Refusal, at.Unsent = errNotSent, true
 			}
 			if at.Status == http.StatusSwitchingProtocols { // the connection is no longer one of HTTP
-				at.Refusal, at.Broken = nil, true
+				at.Passage = Passage{Status: at.Status, Broken: true}
 			}
 		},
 		// What fails here the client is told.

@@ -7,7 +7,6 @@ import (
 	"crypto/x509"
 	"encoding/base64"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -207,36 +206,34 @@ func TestWithoutALeaderNothingIsDone(t *testing.T) {
 	mustSay(t, s, "cannot be reached")
 }
 
-// A request that cannot be sent waits for the next leader and reaches it whole. A node that stops sends
-// clients to others.
-func TestWhatCannotBeSentGoesToTheNextLeader(t *testing.T) {
-	l, a, b := pair(t, tell)
-	s := public(t, b, false)
-	l.lead(Member{Node: strings.Repeat("ab", 16), Address: "127.0.0.1:1"})
-	until(t, "another leader is known", func() bool { return b.leader.Load().address == "127.0.0.1:1" })
+// A request that could not be sent can be passed again, and reaches the next leader whole. One that
+// another node has passed goes no further, and a node that stops sends clients to others.
+func TestWhatCannotBeSentCanBePassedAgain(t *testing.T) {
 	const body = "a body of some length"
-	said := make(chan string, 1)
-	go func() {
-		response, err := s.Client().Post(s.URL, "text/plain", strings.NewReader(body))
-		if err != nil {
-			said <- err.Error()
-			return
+	l, a, b := pair(t, tell)
+	r := httptest.NewRequest(http.MethodPost, "/", strings.NewReader(body))
+	w := httptest.NewRecorder()
+	for _, next := range []Member{{Node: strings.Repeat("ab", 16), Address: "127.0.0.1:1"}, {}, b.Self()} {
+		l.lead(next)
+		until(t, "the next one is known", func() bool { return b.leader.Load().node == next.Node })
+		if got := b.Pass(w, r); !got.Unsent || got.Refusal == nil || got.Refusal.Code != wire.CodeNotLeader {
+			t.Errorf("%+v leads: %+v", next, got)
 		}
-		text, err := io.ReadAll(response.Body)
-		said <- fmt.Sprint(response.StatusCode, string(text), errors.Join(err, response.Body.Close()))
-	}()
-	<-time.After(100 * time.Millisecond) // the first try; a request that comes later passes as well
-	l.lead(Member{})
-	until(t, "none is known", func() bool { return b.leader.Load().address == "" })
+		passed := r.WithContext(context.WithValue(r.Context(), againKey{}, true))
+		if got := b.Pass(w, passed); got.Unsent || got.Refusal != errNoLeader {
+			t.Errorf("%+v leads, passed once more: %+v", next, got)
+		}
+	}
 	l.lead(a.Self())
-	if got := <-said; !strings.Contains(got, body) {
-		t.Errorf("the next leader got %s", got)
+	until(t, "it is known", func() bool { return b.leader.Load().node == a.Self().Node })
+	if got := b.Pass(w, r); got.Refusal != nil || got.Unsent || !strings.Contains(w.Body.String(), body) {
+		t.Errorf("%+v, the next leader got %s", got, w.Body)
 	}
 	stops := newTarget("", "")
 	stops.forEver = true
 	b.leader.Store(stops)
-	if got := b.Pass(httptest.NewRecorder(), httptest.NewRequest(http.MethodGet, "/", nil)); got.Refusal == nil || got.Refusal.Code != wire.CodeDraining {
-		t.Errorf("a node that stops: %v", got.Refusal)
+	if got := b.Pass(w, r); got.Unsent || got.Refusal == nil || got.Refusal.Code != wire.CodeDraining {
+		t.Errorf("a node that stops: %+v", got)
 	}
 }
 

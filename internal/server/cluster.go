@@ -102,7 +102,7 @@ func (s *Server) join() error {
 		known: func() (bool, <-chan struct{}) { return false, nil },
 	}
 	if s.peers != nil {
-		c.follower.follower, c.follower.known = s.newFollower(), s.peers.LeaderKnown
+		c.follower.follower, c.follower.known, c.follower.send = s.newFollower(c.follower), s.peers.LeaderKnown, s.peers.Pass
 	}
 	s.front.set(c.follower)
 	if s.peers != nil {

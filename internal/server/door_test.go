@@ -1,12 +1,16 @@
 package server
 
 import (
+	"context"
 	"net/http"
 	"net/http/httptest"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"codeq/internal/peer"
+	"codeq/wire"
 )
 
 // says is a handler that says who it is.
@@ -56,3 +60,56 @@ func TestRequestsWaitForTheNextLeader(t *testing.T) {
 
 // leaderOf is a handler that can be compared.
 type leaderOf struct{ http.Handler }
+
+// A request that could not be sent goes to the next leader, be that another node or this one, and is
+// refused after a while if there is none. What a leader has got is not sent again.
+func TestWhatCouldNotBeSentGoesToTheNextLeader(t *testing.T) {
+	unsent, sent := peer.Passage{Refusal: wire.Refuse(wire.CodeNotLeader, ""), Unsent: true}, peer.Passage{Status: http.StatusOK}
+	lost := peer.Passage{Refusal: wire.Refuse(wire.CodeNotLeader, "")}
+	lead := &leaderOf{says("leader")}
+	for name, c := range map[string]struct {
+		// tries are what becomes of one try after another; leads says that this node is elected after
+		// them. Another leader is known after a second.
+		tries []peer.Passage
+		leads bool
+		knows bool
+		here  http.Handler
+		after time.Duration
+	}{
+		"the next one takes it":     {[]peer.Passage{unsent, sent}, false, true, nil, time.Second},
+		"nobody is elected":         {[]peer.Passage{unsent, unsent}, false, true, nil, nextFor},
+		"this node is elected":      {[]peer.Passage{unsent, unsent}, true, true, lead, 1500 * time.Millisecond},
+		"a leader has got it":       {[]peer.Passage{lost}, false, true, nil, 0},
+		"the door has waited":       {[]peer.Passage{unsent}, false, false, nil, 0},
+		"the next one has got it":   {[]peer.Passage{unsent, lost}, false, true, nil, time.Second},
+		"the first one answered it": {[]peer.Passage{sent}, false, true, nil, 0},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			changed, never, tries := make(chan struct{}), make(chan struct{}), 0
+			f := newFront(says("starting"))
+			d := &door{front: f, known: func() (bool, <-chan struct{}) {
+				if tries > 0 {
+					return c.knows, never
+				}
+				return c.knows, changed
+			}}
+			d.send = func(http.ResponseWriter, *http.Request) peer.Passage {
+				tries++
+				return c.tries[tries-1]
+			}
+			f.set(d)
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			time.AfterFunc(time.Second, func() { close(changed) })
+			if c.leads {
+				time.AfterFunc(1500*time.Millisecond, func() { f.set(lead) })
+			}
+			began := time.Now()
+			got, here := d.pass(httptest.NewRecorder(), httptest.NewRequestWithContext(ctx, http.MethodGet, "/v1/codeq/tasks", nil))
+			if took := time.Since(began); got != c.tries[len(c.tries)-1] || tries != len(c.tries) || here != c.here || took != c.after {
+				t.Errorf("%s: %+v by %v after %v and %d tries, want %+v by %v after %v", name, got, here, took, tries, c.tries, c.here, c.after)
+			}
+			time.Sleep(2 * time.Second) // the timers of the test run out, in no time
+		})
+	}
+}

@@ -60,9 +60,9 @@ func (l raftLayer) Dial(at raft.ServerAddress, within time.Duration) (net.Conn, 
 }
 
 // newFollower makes the handler of requests for the leader of another node.
-func (s *Server) newFollower() http.Handler {
+func (s *Server) newFollower(d *door) http.Handler {
 	return httpapi.NewFollower(&httpapi.FollowerOptions{
-		Log: s.o.Log, Version: s.o.Version, Guard: s.guard, Pages: s.pages, Pass: s.peers.Pass, Ready: s.peers.KnowsLeader, WriteMetrics: s.writeFollower,
+		Log: s.o.Log, Version: s.o.Version, Guard: s.guard, Pages: s.pages, Pass: d.pass, Ready: s.peers.KnowsLeader, WriteMetrics: s.writeFollower,
 		Auth: s.auth, Store: s.cluster.store, Age: s.node.Age,
 	})
 }

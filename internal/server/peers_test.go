@@ -119,7 +119,7 @@ func behind(t *testing.T, x *site) *site {
 		t.Fatal(err)
 	}
 	h := httpapi.NewFollower(&httpapi.FollowerOptions{
-		Log: zerolog.Nop(), Version: "test", Guard: guard, Pages: x.server.pages, Pass: follower.Pass, Ready: follower.KnowsLeader,
+		Log: zerolog.Nop(), Version: "test", Guard: guard, Pages: x.server.pages, Pass: (&door{known: follower.LeaderKnown, send: follower.Pass}).pass, Ready: follower.KnowsLeader,
 		WriteMetrics: x.server.writeFollower, Auth: x.server.auth, Store: x.server.store, Age: func() time.Duration { return 1500 * time.Millisecond },
 	})
 	serve(t, follower, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { h.ServeHTTP(w, httpapi.Passed(r)) }), all)
