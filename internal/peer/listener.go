@@ -95,6 +95,9 @@ func (l *line) Pace() *paced.Writer { return l.pace }
 // Close implements net.Conn.
 func (l *line) Close() error {
 	l.port.mu.Lock()
+	if l.passes && l.port.lines[l] {
+		l.port.passing.lines--
+	}
 	delete(l.port.lines, l)
 	l.port.mu.Unlock()
 	return l.TCPConn.Close()
@@ -182,8 +185,11 @@ func (p *Peers) welcome(raw *net.TCPConn) (*line, *tls.Conn, error) {
 func (p *Peers) hold(l *line) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.closed || p.removed(l.node) || l.passes && p.mostPassed > 0 && p.lines.passing() >= p.mostPassed {
+	if p.closed || p.removed(l.node) || l.passes && p.mostPassed > 0 && p.passing.lines >= p.mostPassed {
 		return false
+	}
+	if l.passes {
+		p.passing.lines++
 	}
 	p.lines[l] = true
 	return true
@@ -336,19 +342,6 @@ func (r Raft) Dial(at string, within time.Duration) (net.Conn, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), within)
 	defer cancel()
 	return r.port.dial(ctx, overRaft, at, "")
-}
-
-// lines are the open connections that were accepted.
-type lines map[*line]bool
-
-// passing is how many of them are for what nodes pass.
-func (l lines) passing() (n int) {
-	for one := range l {
-		if one.passes {
-			n++
-		}
-	}
-	return n
 }
 
 // closeAll closes the port and its connections.

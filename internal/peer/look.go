@@ -138,6 +138,27 @@ func (p *Peers) look(node Node, stop <-chan struct{}) {
 	}
 }
 
+// Glance is how many voters answer, and how far another clock is off at most, 0 below a second, by
+// what each node has said last. It asks those that have said nothing for some time.
+func (p *Peers) Glance() (reachable int, apart time.Duration) {
+	ctx, cancel := context.WithTimeout(context.Background(), statusFor)
+	defer cancel()
+	fresh := p.looks.fresh()
+	p.ask(ctx, func(m Member) bool { _, is := fresh[m.Node]; return !is })
+	fresh = p.looks.fresh()
+	for _, m := range p.members() {
+		k, is := fresh[m.Node]
+		answers := is && !k.away
+		if m.Voter && (answers || m.Node == p.directory.self.Node) {
+			reachable++
+		}
+		if off := k.ahead.Abs(); answers && off > shownApart {
+			apart = max(apart, off)
+		}
+	}
+	return reachable, apart
+}
+
 // ask asks those of the other members that are wanted, at once.
 func (p *Peers) ask(ctx context.Context, wanted func(Member) bool) {
 	var asked sync.WaitGroup

@@ -82,16 +82,37 @@ func TestANodeWithoutAuthenticationDoesNotLeadOthersWithIt(t *testing.T) {
 	until(t, "it hands over", func() bool { leader, _ := l.Leader(); return leader != b.Self().Node })
 }
 
-// ofFour is a node with three others, 1 to 3, that do not run. The last one has no vote.
+// ofFour is a node with three others, 1 to 3, that do not run. The last one has no vote. Nobody leads,
+// so that it asks nobody by itself.
 func ofFour(t *testing.T) *Peers {
-	l := &log{}
-	p, _ := first(t, l, nil)
-	l.mu.Lock()
-	defer l.mu.Unlock()
+	on, dir := port(t), t.TempDir()
+	f := &Founding{Node: "00000000000000000000000000000001", Address: on.Addr().String(), Now: time.Now()}
+	must(t, Found(dir, f))
+	l := &log{members: []Member{{f.Node, f.Address, true}}}
 	for _, begin := range []string{"1", "2", "3"} {
 		l.members = append(l.members, Member{Node: id(begin), Address: "127.0.0.1:" + begin, Voter: begin != "3"})
 	}
-	return p
+	return open(t, dir, on, l, nil)
+}
+
+// What was heard lately counts and nobody is asked; whoever said nothing for some time is.
+func TestAGlanceUsesWhatIsKnown(t *testing.T) {
+	p := ofFour(t)
+	p.looks.note(id("1"), known{ahead: 2 * time.Second})
+	p.looks.note(id("2"), known{away: true})
+	p.looks.note(id("3"), known{ahead: -time.Hour}) // has no vote
+	if reachable, apart := p.Glance(); reachable != 2 || apart != time.Hour {
+		t.Errorf("%d answer, %v apart", reachable, apart)
+	}
+	// Nobody answers at these addresses, so what is asked is away.
+	p.looks.change(id("3"), func(k *known) { k.at = time.Now().Add(-goodFor - time.Second) })
+	if reachable, apart := p.Glance(); reachable != 2 || apart != 2*time.Second {
+		t.Errorf("after the third said nothing for long: %d answer, %v apart", reachable, apart)
+	}
+	p.looks.note(id("1"), known{ahead: time.Second})
+	if _, apart := p.Glance(); apart != 0 {
+		t.Errorf("%v apart, want 0 for a second", apart)
+	}
 }
 
 // The middle one of the clocks is right. Two clocks do not say whose is wrong.

@@ -124,9 +124,10 @@ type passage struct {
 	stay   func() bool
 }
 
-// passing counts the requests on their way. Peers.mu is held.
+// passing counts the requests on their way to the leader, and the connections for those of other
+// nodes. Peers.mu is held.
 type passing struct {
-	underway int
+	underway, lines int
 	// idle is closed when none is left; nil until somebody waits.
 	idle chan struct{}
 }

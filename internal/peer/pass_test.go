@@ -303,6 +303,13 @@ func TestTheConnectionsForWhatIsPassedAreBounded(t *testing.T) {
 	close(leave)
 	waits.Wait()
 	until(t, "there is room again", func() bool { return get("/") == http.StatusOK })
+	a.Cut(b.Self().Node)
+	b.transport.CloseIdleConnections()
+	until(t, "they are counted down", func() bool {
+		a.mu.Lock()
+		defer a.mu.Unlock()
+		return len(a.lines) == 0 && a.passing.lines == 0
+	})
 }
 
 func TestAnAnswerThatBreaksOffIsNotTakenForWhole(t *testing.T) {

@@ -94,8 +94,9 @@ type Peers struct {
 
 	mu     sync.Mutex
 	closed bool
-	lines  lines
-	node   Node
+	// lines are the open connections that were accepted.
+	lines map[*line]bool
+	node  Node
 	// seen are the nodes that were members at some time.
 	seen    map[string]bool
 	passing passing
@@ -141,7 +142,7 @@ func Open(o Options) (*Peers, error) {
 	p := &Peers{
 		log: o.Log, refusals: o.Refusals, data: o.Data, looks: looks{nowMs: o.NowMs}, announced: announced{o.Form, o.Open}, directory: d, listener: o.Listener,
 		lanes:   lanes{handshakes: make(chan struct{}, mostHandshakes), mostPassed: o.MostPassed},
-		closing: make(chan struct{}), lines: lines{}, seen: map[string]bool{}, waiting: map[string]time.Time{},
+		closing: make(chan struct{}), lines: map[*line]bool{}, seen: map[string]bool{}, waiting: map[string]time.Time{},
 	}
 	p.raft, p.passed, p.nodes = p.newLane(), p.newLane(), p.newLane()
 	p.leader.Store(newTarget("", ""))

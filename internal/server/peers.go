@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
 	"net"
 	"net/http"
 	"time"
@@ -155,13 +154,9 @@ func (s *Server) writeClusterMetrics(p *meter.Page) {
 	}
 	p.One("codeq_cluster_voters", meter.Gauge, "Nodes that vote.", float64(voters))
 	if status.Role == "leader" {
-		all := s.peers.Status(context.Background())
-		apart := 0.0
-		for i := range all.Nodes {
-			apart = max(apart, math.Abs(float64(all.Nodes[i].ClockAheadMs))/1000)
-		}
-		p.One("codeq_cluster_clock_difference_seconds", meter.Gauge, "Largest difference between the clocks of the leader and another node; 0 below a second. Shown by the leader alone.", apart)
-		p.One("codeq_cluster_voters_reachable", meter.Gauge, "Nodes that vote and answer the leader; shown by the leader alone.", float64(all.Reachable))
+		reachable, apart := s.peers.Glance()
+		p.One("codeq_cluster_clock_difference_seconds", meter.Gauge, "Largest difference between the clocks of the leader and another node; 0 below a second. Shown by the leader alone.", apart.Seconds())
+		p.One("codeq_cluster_voters_reachable", meter.Gauge, "Nodes that vote and answer the leader; shown by the leader alone.", float64(reachable))
 	}
 }
 
