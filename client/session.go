@@ -92,7 +92,7 @@ func (c *Client) Dial(ctx context.Context, o SessionOptions) (*Session, error) {
 		return nil, err
 	}
 	s := &Session{events: make(chan func()), stop: make(chan struct{}), ended: make(chan struct{})}
-	s.loop = &sessionLoop{loop: newLoop(c, redial), session: s, options: o, inFlight: map[int64]*posting{}, offer: maxPosts}
+	s.loop = &sessionLoop{loop: newLoop(c, redial), session: s, options: o, inFlight: map[int64]*posting{}, offer: maxPosts, careful: maxPosts}
 	go s.loop.run(first)
 	return s, nil
 }

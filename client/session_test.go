@@ -300,6 +300,48 @@ func TestSessionCountsRefusalsOfOneBurstOnce(t *testing.T) {
 	})
 }
 
+// Each time the server is overloaded the session offers half as much at once, and then one more
+// with each round of answers: of a server that takes 300 at once it is refused three times,
+// and then not for a long while.
+func TestSessionOffersWhatAnOverloadedServerTakes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, p := newShop(t, SessionOptions{})
+		const tasks = 40_000
+		left, answered := tasks, 0
+		go func() {
+			for range tasks {
+				_ = s.session.EnqueueAsync(context.Background(), request("1", ""), func(*Enqueued, error) { answered++ })
+			}
+		}()
+		var refused []int
+		for round := 0; left > 0; round++ {
+			synctest.Wait()
+			time.Sleep(2 * firstBackoff) // the pause of the session; the clock is simulated
+			synctest.Wait()
+			var frames []wire.ServerFrame
+			for len(p.frames) > 0 {
+				ref := next[*wire.Enqueue](p).Ref
+				if len(frames) < 300 {
+					frames = append(frames, &wire.OK{Ref: ref})
+					left--
+					continue
+				}
+				frames = append(frames, &wire.ErrorFrame{Ref: ref, Err: wire.Refuse(wire.CodeOverloaded, "full")})
+			}
+			if len(frames) > 300 {
+				refused = append(refused, round)
+			}
+			p.send(frames...)
+		}
+		synctest.Wait()
+		if len(refused) != 4 || refused[2] > 3 || refused[3] < 40 || answered != tasks {
+			t.Errorf("it was refused in rounds %d, %d were answered", refused, answered)
+		}
+		s.session.Close()
+		p.closed()
+	})
+}
+
 func TestSessionFollowsTheAdviceWhenToComeBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, p := newShop(t, SessionOptions{})

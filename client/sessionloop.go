@@ -24,9 +24,13 @@ type sessionLoop struct {
 	carried  []*posting         // the posts in message
 	// offer is how many may be in inFlight, answers how many this link brought. A
 	// link that breaks before it has answered what was sent halves the offer, so
-	// that one that carries little answers it all; each answer adds one.
-	offer   int
-	answers int
+	// that one that carries little answers it all; each answer adds one. A server that is
+	// overloaded halves it, too: beyond careful, where it last was so, an answer to each that
+	// is offered adds one, so that the session comes to what the server takes without refusing.
+	offer    int
+	answers  int
+	careful  int
+	unraised int // answers since offer was raised
 }
 
 func (p *sessionLoop) run(first *link) {
@@ -101,8 +105,15 @@ func (p *sessionLoop) answered(frame *wire.OK) {
 	}
 	p.succeeded()
 	p.answers++
-	p.offer = min(p.offer+1, maxPosts)
+	p.raiseOffer()
 	p.finish(one, &Enqueued{TaskID: frame.TaskID, Replayed: frame.Replayed, Repeated: one.unsure}, nil)
+}
+
+// raiseOffer counts an answer.
+func (p *sessionLoop) raiseOffer() {
+	if p.unraised++; p.offer < p.careful || p.unraised >= p.offer {
+		p.offer, p.unraised = min(p.offer+1, maxPosts), 0
+	}
 }
 
 func (p *sessionLoop) finish(one *posting, enqueued *Enqueued, err error) {
@@ -126,6 +137,10 @@ func (p *sessionLoop) refused(frame *wire.ErrorFrame) {
 	one.sent, one.refusal = false, frame.Err
 	one.unsure = one.unsure || fateOf(frame.Err)&inDoubt != 0
 	p.requeue([]*posting{one})
+	if frame.Err.Code == wire.CodeOverloaded && p.pauseEnd.IsZero() {
+		p.offer = max(1, p.offer/2)
+		p.careful = p.offer
+	}
 	p.pause(frame.Err, "the server takes no tasks now")
 }
 
