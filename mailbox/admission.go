@@ -3,12 +3,13 @@ package mailbox
 import "math"
 
 // The mailbox limits new work as CoDel (RFC 8289) limits a packet queue: it looks
-// at how long a backlog persists, not at its length. A burst is gone within
-// OverloadAfterMs, whatever the speed of the owner. A backlog that is still there
-// makes every accepted message wait and finishes none sooner.
+// at how long work waits, not at how much does. What a drain leaves is taken within
+// OverloadAfterMs, whatever the speed of the owner, and other work may stand behind it for
+// ever: producers that wait for answers before they post more always have some there. What
+// is still there after that time makes every accepted message wait and finishes none sooner.
 const (
-	// OverloadAfterMs is for how long every drain must leave new work waiting before
-	// the mailbox limits it. While a limit of an earlier overload is in force, half of
+	// OverloadAfterMs is for how long the drains must not have taken all that waited
+	// before the mailbox limits new work. While a limit of an earlier overload is in force, half of
 	// this time is enough, because that overload has probably returned.
 	OverloadAfterMs = 200
 
@@ -29,9 +30,12 @@ const shrinkDivisor = 4
 // admission decides whether new work is accepted. Its zero value is a mailbox
 // without a backlog. All times are those of the mailbox's clock.
 type admission struct {
-	// backlogged says that every drain since sinceMs left new work waiting.
+	// backlogged says that every drain since sinceMs left new work waiting. passing is how
+	// much of what waited then the drains have not taken yet, by their number: the work that
+	// waits now stands only as long as that is above 0.
 	backlogged bool
 	sinceMs    int64
+	passing    int
 	// limit is how many messages of new work could wait at overloadedAtMs, the time
 	// of the last overload; 0 is no limit.
 	limit          int
@@ -59,8 +63,8 @@ func (a *admission) overloadAfterMs() int64 {
 	return OverloadAfterMs
 }
 
-// drained notes what a drain left waiting, and in an overload sets or lowers the limit.
-func (a *admission) drained(left, perDrain int, nowMs int64) {
+// drained notes what a drain took and left waiting, and in an overload sets or lowers the limit.
+func (a *admission) drained(taken, left, perDrain int, nowMs int64) {
 	if left == 0 {
 		a.backlogged = false
 		if a.limitAt(nowMs) == math.MaxInt {
@@ -68,8 +72,8 @@ func (a *admission) drained(left, perDrain int, nowMs int64) {
 		}
 		return
 	}
-	if !a.backlogged {
-		a.backlogged, a.sinceMs = true, nowMs
+	if a.passing -= taken; !a.backlogged || a.passing <= 0 {
+		a.backlogged, a.sinceMs, a.passing = true, nowMs, left
 	}
 	if !a.overloaded(nowMs) {
 		return

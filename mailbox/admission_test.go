@@ -63,23 +63,42 @@ func TestBacklogDoesNotGrow(t *testing.T) {
 	}
 }
 
-// A drain frees four places. Three of them are taken again while the queue
-// shrinks, until it holds what the next drain takes.
-func TestBacklogShrinksWhileNewWorkIsTaken(t *testing.T) {
+// What may wait shrinks while it is not all taken within 100 ms: three drains that are 30 ms apart take twelve in
+// time, four of them sixteen and not in time.
+func TestBacklogShrinksUntilItIsTakenInTime(t *testing.T) {
 	c := newOverloaded(t)
-	c.stands(mailbox.OverloadAfterMs)
+	c.post(44, mailbox.Accepted)
+	c.Drain(nil)
+	c.nowMs += mailbox.OverloadAfterMs
 	c.post(1, mailbox.Full)
-	for waiting := 15; waiting >= 4; waiting-- {
+	least := 40
+	for range 200 {
 		c.Drain(nil)
-		c.nowMs++
-		c.wantBound(waiting)
-		c.post(3, mailbox.Accepted)
-		c.post(1, mailbox.Full)
+		c.nowMs += 30
+		for c.Push([]int{0}, 1, mailbox.ClassNew) == mailbox.Accepted {
+		}
+		least = min(least, c.Figures().NewLimit)
 	}
-	for range 3 {
-		c.Drain(nil)
-		c.post(4, mailbox.Accepted)
-		c.post(1, mailbox.Full)
+	if least <= 12 || least > 16 {
+		t.Errorf("the limit went down to %d", least)
+	}
+}
+
+// A producer that waits for answers before it posts more leaves some behind at each drain. As
+// long as all of it is taken within 200 ms, it is no overload, however long that goes on.
+func TestBacklogThatIsTakenInTimeIsNoOverload(t *testing.T) {
+	for apartMs, overload := range map[int64]bool{45: false, 51: true} {
+		c := newOverloaded(t)
+		c.post(20, mailbox.Accepted) // a drain takes four: 16 wait for four more of them
+		for range 1000 {
+			c.Drain(nil)
+			c.nowMs += apartMs
+			for c.Figures().New < 20 && c.Push([]int{0}, 1, mailbox.ClassNew) == mailbox.Accepted {
+			}
+		}
+		if f := c.Figures(); (f.Refused > 0) != overload || (f.NewLimit > 0) != overload {
+			t.Errorf("drains that are %d ms apart: figures %+v, want overload %t", apartMs, f, overload)
+		}
 	}
 }
 

@@ -52,8 +52,8 @@ type Limits struct {
 	Bytes    int
 	// NewPerDrain is how many messages of ClassNew one Drain takes, of one owner in
 	// whole pushes and at least one of them; what is left is the next Drain. 0 takes
-	// all. When every drain for OverloadAfterMs has left some, no more may wait than
-	// wait at that moment; the limit doubles with each DoubleAfterMs without overload.
+	// all. When OverloadAfterMs after a drain some of what it left still waits, no more may
+	// wait than wait at that moment; the limit doubles with each DoubleAfterMs without overload.
 	// While several owners have some, none may have more than half of it; what one had
 	// before counts as half.
 	NewPerDrain int
@@ -266,7 +266,7 @@ func (b *Mailbox[M]) Drain(into []M) []M {
 	}
 	b.waiting = into[:0]
 	if left := b.fresh.messages; left > 0 || !b.admission.idle() {
-		b.admission.drained(left, b.limits.NewPerDrain, b.nowMs())
+		b.admission.drained(n, left, b.limits.NewPerDrain, b.nowMs())
 	}
 	b.turn++
 	b.figures.drained(len(batch), oldest)

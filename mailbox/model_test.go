@@ -32,9 +32,11 @@ type model struct {
 	want   mailbox.Figures
 	seen   map[string]int
 
-	// since is the drain from which on all left new work behind; zero for none. most
+	// since is the drain from which on all left new work behind; zero for none. passing is
+	// how many of the messages of then have not been counted off by later ones. most
 	// is how much of it could wait when it stood last, at stoodAt, 0 for any.
 	since, stoodAt time.Time
+	passing        int
 	most           int
 }
 
@@ -200,7 +202,8 @@ func (w *model) pushSlot() {
 }
 
 func (w *model) drain() {
-	taken := append(w.kept, w.turns()...)
+	fresh := w.turns()
+	taken := append(w.kept, fresh...)
 	w.kept = nil
 	w.batch = w.real.Drain(w.batch)
 	var want []int
@@ -210,7 +213,7 @@ func (w *model) drain() {
 	if !slices.Equal(w.batch, want) {
 		w.t.Fatalf("seed %d: drained %v, want %v; then %+v at %d", w.seed, w.batch, want, w.fresh, w.at)
 	}
-	w.leaves()
+	w.leaves(count(fresh))
 	if len(want) == 0 {
 		return
 	}
@@ -330,8 +333,8 @@ func (w *model) standsAnew() {
 	w.most, w.stoodAt = max(w.most, w.limits.NewPerDrain), time.Now()
 }
 
-// leaves notes what a drain has left.
-func (w *model) leaves() {
+// leaves notes what a drain has left that took so many.
+func (w *model) leaves(taken int) {
 	if len(w.fresh) == 0 {
 		w.since = time.Time{}
 		if w.bound() == 0 {
@@ -339,8 +342,11 @@ func (w *model) leaves() {
 		}
 		return
 	}
-	if w.since.IsZero() {
-		w.since = time.Now()
+	if w.passing -= taken; !w.since.IsZero() && w.passing <= 0 {
+		w.seen["all that waited is taken, and other work waits"]++
+	}
+	if w.since.IsZero() || w.passing <= 0 {
+		w.since, w.passing = time.Now(), count(w.new())
 	}
 	if !w.stands() {
 		return
@@ -410,7 +416,7 @@ func TestMailboxAgreesWithOneThatCounts(t *testing.T) {
 	for _, what := range []string{
 		"refused because new work stands", "the oldest is not the first", "more waits than was allowed",
 		"refused because its owner has half", "full because its owner has half", "let in beside somebody with more than half",
-		"a push in parts",
+		"a push in parts", "all that waited is taken, and other work waits",
 	} {
 		t.Logf("%s: %d", what, seen[what])
 		if seen[what] < 20 {

@@ -8,11 +8,13 @@ import (
 )
 
 // behind is what the world knows of the new work that one mailbox holds: since
-// when no run of its shard has come to the end of it, and when it was last seen
+// when no run of its shard has come to the end of it, how much of what waited then
+// the runs have not counted off, and when it was last seen
 // to have stood, with how much of it could wait then.
 type behind struct {
 	sinceMs int64
 	is      bool
+	passing int
 	stoodMs int64
 	bound   int
 }
@@ -223,13 +225,13 @@ func (w *world) runs(shardNo int, run func()) {
 	}
 }
 
-// noteBehind looks at what a run has left that began at a time.
-func (w *world) noteBehind(shard int, nowMs int64) {
+// noteBehind looks at what a run has left that began at a time, when so much new work waited.
+func (w *world) noteBehind(shard, before int, nowMs int64) {
 	b, left := &w.server.behind[shard], w.server.engine.MailboxFigures(shard).New
 	was := b.is
-	b.is = left > 0
-	if b.is && !was {
-		b.sinceMs = nowMs
+	b.is, b.passing = left > 0, b.passing-(before-left)
+	if b.is && (!was || b.passing <= 0) {
+		b.sinceMs, b.passing = nowMs, left
 	}
 	perDrain := w.shape.mailbox.NewPerDrain
 	b.look(left, perDrain, max(perDrain/shrinkPart, 1), nowMs)

@@ -20,9 +20,16 @@ func init() {
 		name: "admission: begin anew at every drain",
 		edit: edit{
 			file: "mailbox/admission.go",
-			old:  "	if !a.backlogged {\n", new: "	if left > 0 {\n",
+			old:  "!a.backlogged || a.passing <= 0 {", new: "left > 0 {",
 		},
 		caught: []string{"a queue that stands does not grow"},
+	}, mutant{
+		name: "admission: take for overload what is taken in time",
+		edit: edit{
+			file: "mailbox/admission.go",
+			old:  "!a.backlogged || a.passing <= 0 {", new: "!a.backlogged {",
+		},
+		caught: []string{"a refusal has its reason"},
 	}, mutant{
 		name: "admission: never come to the end",
 		edit: edit{

@@ -384,9 +384,9 @@ func (w *world) run(shard int) {
 	s := w.server
 	f := s.flights[shard]
 	if f == nil {
-		began := w.nowMs
+		began, before := w.nowMs, s.engine.MailboxFigures(shard).New
 		w.runs(shard, func() { f = w.goOn(shard) })
-		w.noteBehind(shard, began)
+		w.noteBehind(shard, before, began)
 	} else {
 		w.goOn(shard)
 	}
